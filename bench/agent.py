@@ -31,10 +31,10 @@ from holdfast.agent.history.tree import ConversationTree
 from holdfast.agent.model import ModelChoice, ToolResult, ToolSpec
 from holdfast.agent.ports import ToolContext
 from holdfast.agent.providers.registry import Format
-from holdfast.host.journal import Book
-from holdfast.host.model import Opened, Prompted
-from holdfast.host.ports import Revisited
-from holdfast.host.turns import Turns
+from holdfast.host.journal import SessionJournal
+from holdfast.host.model import PromptQueued, SessionOpened
+from holdfast.host.ports import DraftRevision
+from holdfast.host.turns import SessionTurns
 from holdfast.runners.native import NativeRunner
 from holdfast.world import SystemChance, SystemClock, SystemDisk, WriterThread
 
@@ -81,7 +81,7 @@ class NoDraft:
     async def prepare(self) -> None:
         """Nothing is to be done."""
 
-    async def revise(self, cause: str) -> Revisited | None:
+    async def revise(self, cause: str) -> DraftRevision | None:
         """Nothing has changed."""
         del cause
 
@@ -147,9 +147,11 @@ async def stepped(root: Path, url: str) -> Marks:
             )
 
     with WriterThread() as thread:
-        book = Book.open(SystemDisk(), root / "journal.jsonl", name="s1", run=thread.start)
-        await book.write(Opened("s1", "/p", "d1", "native", 1))
-        turns = Turns(
+        book = SessionJournal.open(
+            SystemDisk(), root / "journal.jsonl", name="s1", run=thread.start
+        )
+        await book.write(SessionOpened("s1", "/p", "d1", "native", 1))
+        turns = SessionTurns(
             book=book,
             runner=NativeRunner(kits),
             workshop=NoDraft(),
@@ -160,7 +162,7 @@ async def stepped(root: Path, url: str) -> Marks:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(turns.run)
             tasks.start_soon(marks.watch)
-            await book.write(Prompted("c1", 1, "Go.", 1))
+            await book.write(PromptQueued("c1", 1, "Go.", 1))
             book.stir()
             while book.session.turn < 1 or book.session.is_running:
                 await book.stirred()
@@ -173,7 +175,9 @@ async def stepped(root: Path, url: str) -> Marks:
 def reloaded(root: Path) -> tuple[int, float, float]:
     """How many messages there are, and what it takes to read them back and draw their line."""
     with WriterThread() as thread:
-        book = Book.open(SystemDisk(), root / "journal.jsonl", name="s1", run=thread.start)
+        book = SessionJournal.open(
+            SystemDisk(), root / "journal.jsonl", name="s1", run=thread.start
+        )
         best = whole = float("inf")
         messages = 0
         for _ in range(5):

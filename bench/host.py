@@ -34,23 +34,30 @@ from alternating import on_one_core
 from holdfast.app.sessions import Sessions
 from holdfast.app.settings import parse
 from holdfast.cli.wiring.host import start_host
-from holdfast.host.client import Call, Kept, calling
-from holdfast.host.journal import SCHEMA, Book
-from holdfast.host.model import Begun, Close, Happened, Opened, Prompt, TurnClosed
-from holdfast.host.ports import Delivered, Revisited
-from holdfast.host.server import HostOrder, run_host
-from holdfast.host.session import Phase
-from holdfast.host.supervision import Seat, listener, seated
+from holdfast.host.client import HostClient, RecordReceived, connect_host
+from holdfast.host.journal import SCHEMA, SessionJournal
+from holdfast.host.model import (
+    AttemptStarted,
+    CloseCommand,
+    EventRecorded,
+    PromptCommand,
+    SessionOpened,
+    TurnClosed,
+)
+from holdfast.host.ports import DraftRevision, PublishResult
+from holdfast.host.server import HostConfig, run_host
+from holdfast.host.session import SessionPhase
+from holdfast.host.supervision import HostSupervisor, listener, supervise_host
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, SocketRefused
-from holdfast.runners.memory import Puppet
-from holdfast.runners.model import Said
+from holdfast.runners.memory import MemoryRunner
+from holdfast.runners.model import TextCompleted
 from holdfast.workbench import Workbench, open_draft
 from holdfast.world import Journal, SystemDisk
 from holdfast.world.journal_format import encode_record
 
 COMMANDS, EVENTS, STARTS, ROUNDS, CRASHES = 200, 100_000, 9, 3, 5
 LONG_TURN = '[[turn]]\nstep = [{say = "Hello"}, {wait = 600}]\n'
-EVENT = Happened(1, Said("msg_1", "x" * 150))
+EVENT = EventRecorded(1, TextCompleted("msg_1", "x" * 150))
 OURS = (sys.executable, "-P", "-m", "holdfast.cli.main")
 COLUMNS = {"what": 44, "measured": 12, "target": 0}
 
@@ -61,24 +68,24 @@ class NoDraft:
     async def prepare(self) -> None:
         """Nothing is to be done."""
 
-    async def revise(self, cause: str) -> Revisited | None:
+    async def revise(self, cause: str) -> DraftRevision | None:
         """Nothing has changed."""
         del cause
 
-    async def publish(self, key: str) -> Delivered:
+    async def publish(self, key: str) -> PublishResult:
         """There is nothing to publish."""
         del key
-        return Delivered(0, None)
+        return PublishResult(0, None)
 
-    async def report(self, closed: TurnClosed, made: Revisited | None) -> str:
+    async def report(self, closed: TurnClosed, made: DraftRevision | None) -> str:
         """Nobody reads it."""
         del closed, made
         return ""
 
 
-def order_in(root: Path) -> HostOrder:
+def order_in(root: Path) -> HostConfig:
     """A session in a directory."""
-    return HostOrder(
+    return HostConfig(
         session="s1",
         directory=root,
         socket=root / "s",
@@ -89,16 +96,16 @@ def order_in(root: Path) -> HostOrder:
 
 
 @asynccontextmanager
-async def hosted(root: Path) -> AsyncGenerator[Call]:
+async def hosted(root: Path) -> AsyncGenerator[HostClient]:
     """A host in this process, and a call of it."""
     order = order_in(root)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run_host, order, Puppet([[Said("1", "Hello")]]), NoDraft())
+        tasks.start_soon(run_host, order, MemoryRunner([[TextCompleted("1", "Hello")]]), NoDraft())
         while not order.socket.exists():  # noqa: ASYNC110  # nobody tells
             await anyio.sleep(0.005)
-        async with calling(order.socket) as call:
+        async with connect_host(order.socket) as call:
             yield call
-            await call.command(Close(f"end {call.standing.attempt}"))
+            await call.command(CloseCommand(f"end {call.standing.attempt}"))
 
 
 async def commanded(root: Path) -> tuple[float, float]:
@@ -112,21 +119,21 @@ async def commanded(root: Path) -> tuple[float, float]:
             nonlocal heard, closed
             async for news in call.watch():
                 for each in news:
-                    if isinstance(each, Kept) and isinstance(each.record, Happened):
+                    if isinstance(each, RecordReceived) and isinstance(each.record, EventRecorded):
                         heard.set()
-                    if isinstance(each, Kept) and isinstance(each.record, TurnClosed):
+                    if isinstance(each, RecordReceived) and isinstance(each.record, TurnClosed):
                         closed.set()
 
         tasks.start_soon(listen)
         for number in range(COMMANDS):
             heard, closed = anyio.Event(), anyio.Event()
             began = perf_counter()
-            await call.command(Prompt(f"c{number}", "go"))
+            await call.command(PromptCommand(f"c{number}", "go"))
             answers.append(perf_counter() - began)
             await heard.wait()
             events.append(perf_counter() - began)
             await closed.wait()
-            while (await call.state()).phase is not Phase.IDLE:  # noqa: ASYNC110  # nobody tells
+            while (await call.state()).phase is not SessionPhase.IDLE:  # noqa: ASYNC110  # nobody tells
                 await anyio.sleep(0.001)
         tasks.cancel_scope.cancel()
     return median(answers), median(events)
@@ -135,7 +142,7 @@ async def commanded(root: Path) -> tuple[float, float]:
 def filled(root: Path) -> None:
     """A journal of many events."""
     journal = Journal.open(SystemDisk(), root / "journal.jsonl", schema=SCHEMA, log="s1")
-    journal.append([encode_record(Opened("s1", "/p", "d1", "puppet", 0))])
+    journal.append([encode_record(SessionOpened("s1", "/p", "d1", "puppet", 0))])
     line = encode_record(EVENT)
     for _ in range(0, EVENTS, 1000):
         journal.append([line] * 1000)
@@ -144,7 +151,7 @@ def filled(root: Path) -> None:
 
 async def followed(root: Path) -> float:
     """Events that a host reads, from a cursor on, in a second of the processor."""
-    book = Book.open(SystemDisk(), root / "journal.jsonl", name="s1", run=_never)
+    book = SessionJournal.open(SystemDisk(), root / "journal.jsonl", name="s1", run=_never)
     count, began = 0, process_time()
     async for page in book.follow(1):
         count += len(page)
@@ -184,11 +191,11 @@ class Crash(NamedTuple):
     told: float
 
 
-async def heard(seat: Seat, sort: type[object]) -> None:
+async def heard(seat: HostSupervisor, sort: type[object]) -> None:
     """Wait for a record of this sort."""
     with anyio.fail_after(60):
         while not any(
-            isinstance(each, Kept) and isinstance(each.record, sort)
+            isinstance(each, RecordReceived) and isinstance(each.record, sort)
             for each in await seat.receive()
         ):
             pass
@@ -241,23 +248,23 @@ class Program:
         os.environ |= self._env  # as whoever starts it has it
         start = partial(start_host, self._session, self._settings)
         after = Sessions(self._settings).last(self._session)
-        async with seated(self._socket, start, after=after) as seat:
-            await seat.command(Prompt(secrets.token_hex(8), "go"))
-            await heard(seat, Happened)
+        async with supervise_host(self._socket, start, after=after) as seat:
+            await seat.command(PromptCommand(secrets.token_hex(8), "go"))
+            await heard(seat, EventRecorded)
             began = perf_counter()
             os.kill(listener(self._socket), signal.SIGKILL)
-            await heard(seat, Begun)
+            await heard(seat, AttemptStarted)
             event = perf_counter() - began
             await heard(seat, TurnClosed)
             told = perf_counter() - began
-            await seat.command(Close(secrets.token_hex(8)))
+            await seat.command(CloseCommand(secrets.token_hex(8)))
         while self._socket.exists():  # noqa: ASYNC110  # nobody tells
             await anyio.sleep(0.01)
         return Crash(event, told)
 
     async def _answers(self) -> bool:
         with suppress(SocketRefused, ConnectionLost, ConnectionClosed):
-            async with calling(self._socket) as call:
+            async with connect_host(self._socket) as call:
                 await call.state()
                 return True
         return False

@@ -47,12 +47,12 @@ EXEC_NEWS = {  # which the server tells, and which it is told; methods have hand
 }
 EXEC_TOLD = {"process/taken": wire.TakenParams, "http/request/taken": wire.HttpTaken}
 HOST_NEWS = {
-    protocol.RECORDS: protocol.Told,
+    protocol.RECORDS: protocol.RecordBatch,
     protocol.DELTAS: runner_model.Delta,
-    protocol.TROUBLE: protocol.Trouble,
+    protocol.TROUBLE: protocol.JournalTrouble,
 }
 EDITOR_NEWS = {
-    editor_turn.CRASHED: (("sessionId", "attempt", "reason"), host_model.Begun),
+    editor_turn.CRASHED: (("sessionId", "attempt", "reason"), host_model.AttemptStarted),
     editor_turn.BACKEND: (("sessionId", "state"), sitting.Reconnecting | sitting.Unresponsive),
 }
 
@@ -116,16 +116,16 @@ def _toml(value: config.Value) -> str:
 def events_page() -> str:
     """What is written down of a session, and what its agent tells."""
     seen = """\
-Who sits at a session (`holdfast.host.seated`) hears records with their numbers, each once and in
-order, and pieces of what is still being said. And it hears of its host:
+Clients that use `holdfast.host.supervise_host` receive every record with its sequence number,
+exactly once and in order, deltas of what is still streaming, and these events about the host:
 """
     kept = """\
 A line of `journal.jsonl` in the directory of a session, and a record of `holdfast sessions show
 --json`: `type` is its name here.
 """
     told = """\
-What a runner tells in a turn: the `event` of a `happened` record, except for `delta`, which is
-only shown.
+What a runner emits in a turn: the `event` of a `happened` record, except for `delta`, which is only
+displayed.
 """
     own = [sitting.Reconnecting, sitting.Reconnected, sitting.Unresponsive, sitting.Responsive]
     lines = [

@@ -8,35 +8,35 @@ from acp import schema
 
 from holdfast.acp.model import Opened
 from holdfast.acp.updates import Update, Updates, located, options_of, permission_call
-from holdfast.host import Kept, Reconnecting, Seen, Shown
-from holdfast.host.model import Happened, Prompted, Published, TurnBegun
+from holdfast.host import DeltasReceived, Reconnecting, RecordReceived, SupervisionEvent
+from holdfast.host.model import EventRecorded, PromptQueued, PublicationRecorded, TurnBegun
 from holdfast.runners.model import (
+    AnswerChoice,
     AnyEvent,
-    Asked,
-    Choice,
     Delta,
+    DeltaKind,
     FilesChanged,
-    Noticed,
-    Planned,
+    NoticeIssued,
+    PlanProgress,
     PlanStep,
-    Progress,
-    Said,
-    Sort,
-    Thought,
+    PlanUpdated,
+    QuestionAsked,
+    TextCompleted,
+    ThinkingCompleted,
     ToolEnded,
     ToolStarted,
     TurnStarted,
-    Used,
+    UsageUpdated,
 )
 
 ABOUT = Opened("s", "/p", "", "", root="/copy")
 
 
-def kept(*events: AnyEvent) -> list[Seen]:
-    return [Kept(1, Happened(1, event)) for event in events]
+def kept(*events: AnyEvent) -> list[SupervisionEvent]:
+    return [RecordReceived(1, EventRecorded(1, event)) for event in events]
 
 
-def told(seen: list[Seen], *, is_replayed: bool = False) -> list[Update]:
+def told(seen: list[SupervisionEvent], *, is_replayed: bool = False) -> list[Update]:
     updates = Updates(ABOUT, is_replayed=is_replayed)
     return [update for each in seen for update in updates.of(each)]
 
@@ -44,9 +44,9 @@ def told(seen: list[Seen], *, is_replayed: bool = False) -> list[Update]:
 @pytest.mark.parametrize(
     ("event", "expected"),
     [
-        (Said("1", "Hi"), [acp.update_agent_message_text("Hi")]),
-        (Thought("1", "Hm"), [acp.update_agent_thought_text("Hm")]),
-        (Noticed("Wait"), [acp.update_agent_thought_text("Wait")]),
+        (TextCompleted("1", "Hi"), [acp.update_agent_message_text("Hi")]),
+        (ThinkingCompleted("1", "Hm"), [acp.update_agent_thought_text("Hm")]),
+        (NoticeIssued("Wait"), [acp.update_agent_thought_text("Wait")]),
         (
             ToolStarted("1", "shell", "make", {"command": "make"}),
             [
@@ -115,7 +115,7 @@ def told(seen: list[Seen], *, is_replayed: bool = False) -> list[Update]:
             [acp.update_tool_call("1", locations=[schema.ToolCallLocation(path="/p/a")])],
         ),
         (
-            Planned((PlanStep("a", Progress.DONE), PlanStep("b", Progress.BEGUN))),
+            PlanUpdated((PlanStep("a", PlanProgress.DONE), PlanStep("b", PlanProgress.BEGUN))),
             [
                 acp.update_plan(
                     [
@@ -126,10 +126,10 @@ def told(seen: list[Seen], *, is_replayed: bool = False) -> list[Update]:
             ],
         ),
         (
-            Used(context_tokens=5, window_tokens=10),
+            UsageUpdated(context_tokens=5, window_tokens=10),
             [schema.UsageUpdate(used=5, size=10, session_update="usage_update")],
         ),
-        (Used(context_tokens=5), []),
+        (UsageUpdated(context_tokens=5), []),
         (TurnStarted(), []),
     ],
 )
@@ -155,13 +155,13 @@ def test_an_editor_is_told_where_a_file_of_the_project_is(path: str, expected: s
 
 
 def test_that_the_project_has_it_is_told() -> None:
-    seen: list[Seen] = [Kept(1, Published(1, 2))]
+    seen: list[SupervisionEvent] = [RecordReceived(1, PublicationRecorded(1, 2))]
 
     assert told(seen) == [acp.update_agent_thought_text("The project has it now: 2 path(s).")]
 
 
 def test_what_is_noticed_stands_by_itself() -> None:
-    events = (Noticed("It is void."), Noticed("Trying again."), Said("1", "Hi"))
+    events = (NoticeIssued("It is void."), NoticeIssued("Trying again."), TextCompleted("1", "Hi"))
 
     assert told(kept(*events)) == [
         acp.update_agent_thought_text("It is void."),
@@ -171,12 +171,12 @@ def test_what_is_noticed_stands_by_itself() -> None:
 
 
 def test_what_was_told_piece_by_piece_is_not_told_again() -> None:
-    pieces: list[Seen] = [
-        Shown((Delta("1", Sort.TEXT, "Hel"), Delta("1", Sort.TEXT, "lo"))),
-        Shown((Delta("2", Sort.OUTPUT, "noise"),)),
+    pieces: list[SupervisionEvent] = [
+        DeltasReceived((Delta("1", DeltaKind.TEXT, "Hel"), Delta("1", DeltaKind.TEXT, "lo"))),
+        DeltasReceived((Delta("2", DeltaKind.OUTPUT, "noise"),)),
     ]
 
-    assert told([*pieces, *kept(Said("1", "Hello"), Said("3", "Bye"))]) == [
+    assert told([*pieces, *kept(TextCompleted("1", "Hello"), TextCompleted("3", "Bye"))]) == [
         acp.update_agent_message_text("Hel"),
         acp.update_agent_message_text("lo"),
         acp.update_agent_message_text("\n\nBye"),
@@ -186,38 +186,40 @@ def test_what_was_told_piece_by_piece_is_not_told_again() -> None:
 @pytest.mark.parametrize(
     ("event", "rest"),
     [
-        (Said("1", "Hello"), [acp.update_agent_message_text("o")]),
-        (Said("1", "Hell"), []),
-        (Said("1", "Oh hello"), [acp.update_agent_message_text("Oh hello")]),
-        (Thought("1", "Hello"), [acp.update_agent_thought_text("o")]),
-        (Thought("1", "Oh hello"), []),
+        (TextCompleted("1", "Hello"), [acp.update_agent_message_text("o")]),
+        (TextCompleted("1", "Hell"), []),
+        (TextCompleted("1", "Oh hello"), [acp.update_agent_message_text("Oh hello")]),
+        (ThinkingCompleted("1", "Hello"), [acp.update_agent_thought_text("o")]),
+        (ThinkingCompleted("1", "Oh hello"), []),
     ],
 )
 def test_of_what_was_told_in_pieces_what_is_missing_is_told(
     event: AnyEvent, rest: list[Update]
 ) -> None:
     """Pieces may be held back or left out; what is said arrives whole all the same."""
-    sort = Sort.TEXT if isinstance(event, Said) else Sort.THOUGHT
-    pieces: list[Seen] = [Shown((Delta("1", sort, "Hell"),))]
+    sort = DeltaKind.TEXT if isinstance(event, TextCompleted) else DeltaKind.THOUGHT
+    pieces: list[SupervisionEvent] = [DeltasReceived((Delta("1", sort, "Hell"),))]
 
     assert told([*pieces, *kept(event)])[1:] == rest
 
 
 def test_what_a_person_said_is_told_only_to_who_was_not_there() -> None:
-    seen: list[Seen] = [
-        Kept(1, Prompted("c", 1, "Go", 0)),
-        Kept(2, TurnBegun(1, 0)),
+    seen: list[SupervisionEvent] = [
+        RecordReceived(1, PromptQueued("c", 1, "Go", 0)),
+        RecordReceived(2, TurnBegun(1, 0)),
         Reconnecting(1),
     ]
 
     assert told(seen) == []
     assert told(seen, is_replayed=True) == [acp.update_user_message_text("Go")]
-    said = [*kept(Said("1", "Hi")), *seen, *kept(Said("2", "Ho"))]
+    said = [*kept(TextCompleted("1", "Hi")), *seen, *kept(TextCompleted("2", "Ho"))]
     assert told(said)[1:] == [acp.update_agent_message_text("Ho")]
 
 
 def test_a_question_is_offered_with_its_refusal() -> None:
-    asked = Asked("q", "May I?", choices=(Choice("yes", "do it"), Choice("no", is_refusal=True)))
+    asked = QuestionAsked(
+        "q", "May I?", choices=(AnswerChoice("yes", "do it"), AnswerChoice("no", is_refusal=True))
+    )
 
     assert options_of(asked) == [
         schema.PermissionOption(option_id="yes", name="do it", kind="allow_once"),
@@ -227,7 +229,7 @@ def test_a_question_is_offered_with_its_refusal() -> None:
 
 @pytest.mark.promise("S1")
 def test_a_permission_has_the_call_with_its_input_its_files_and_the_reason() -> None:
-    asked = Asked("q", "May it run?", "It reaches the network.", item="i", is_approval=True)
+    asked = QuestionAsked("q", "May it run?", "It reaches the network.", item="i", is_approval=True)
     started = ToolStarted("i", "edit", "edit a", {"path": "a", "text": "x"})
     call = permission_call(asked, started, ABOUT)
 
@@ -239,7 +241,7 @@ def test_a_permission_has_the_call_with_its_input_its_files_and_the_reason() -> 
 
 
 def test_a_permission_without_a_call_has_the_question_itself() -> None:
-    call = permission_call(Asked("q", "May I?", "make it"), None, ABOUT)
+    call = permission_call(QuestionAsked("q", "May I?", "make it"), None, ABOUT)
 
     assert (call.tool_call_id, call.title, call.kind) == ("q", "May I?", None)
     assert call.raw_input == {"detail": "make it"}
@@ -247,8 +249,11 @@ def test_a_permission_without_a_call_has_the_question_itself() -> None:
 
 def test_an_answer_that_lasts_is_told_as_such() -> None:
     words = ("once", "session", "always")
-    asked = Asked(
-        "q", "?", "", (*map(Choice, words), Choice("stop"), Choice("no", is_refusal=True))
+    asked = QuestionAsked(
+        "q",
+        "?",
+        "",
+        (*map(AnswerChoice, words), AnswerChoice("stop"), AnswerChoice("no", is_refusal=True)),
     )
     kinds = [each.kind for each in options_of(asked)]
 

@@ -9,8 +9,8 @@ import pytest
 from holdfast.app.failures import SessionAmbiguous, SessionMissing
 from holdfast.app.sessions import KeptSession, Sessions, short
 from holdfast.app.settings import parse
-from holdfast.host.journal import Book
-from holdfast.host.model import Begun, Led
+from holdfast.host.journal import SessionJournal
+from holdfast.host.model import AttemptStarted, LeaseTaken
 from holdfast.world import SystemDisk
 from holdfast.world.failures import DiskMissing
 from holdfast.world.testing import run_inline
@@ -65,11 +65,11 @@ async def test_what_is_written_down_can_be_read(sessions: Sessions) -> None:
     assert (sessions.records(session), sessions.last(session)) == ([], 0)
 
     path = sessions.directory(session) / "journal.jsonl"
-    book = Book.open(SystemDisk(), path, name="s", run=run_inline)
-    await book.write(Begun(1, 1000), Led(7))
+    book = SessionJournal.open(SystemDisk(), path, name="s", run=run_inline)
+    await book.write(AttemptStarted(1, 1000), LeaseTaken(7))
 
-    assert sessions.records(session) == [(1, Begun(1, 1000)), (2, Led(7))]
-    assert sessions.records(session, after=1) == [(2, Led(7))]
+    assert sessions.records(session) == [(1, AttemptStarted(1, 1000)), (2, LeaseTaken(7))]
+    assert sessions.records(session, after=1) == [(2, LeaseTaken(7))]
     assert sessions.last(session) == 2
     book.close()
 

@@ -10,7 +10,13 @@ import pytest
 
 from holdfast.cli.claude_transcript import about, steps
 from holdfast.cli.foreign_transcripts import About, Asked, Did, Over, Step
-from holdfast.runners.model import Ending, Said, Thought, ToolEnded, ToolStarted
+from holdfast.runners.model import (
+    TextCompleted,
+    ThinkingCompleted,
+    ToolEnded,
+    ToolStarted,
+    TurnEnding,
+)
 
 SAMPLE = Path(__file__).with_name("claude_sample.jsonl")  # by the real tool, version 2.1.197
 BASH: dict[str, object] = {"command": "cat a", "description": "Read a"}
@@ -31,11 +37,11 @@ def test_a_recorded_transcript_is_read_whole() -> None:
         if not isinstance(step, Over)
     ] == [
         Asked("What does a say?", 1794772066608),
-        Thought("28b22931-7f1a-4bad-aaad-73ebfdce3aec", "A file is wanted."),
-        Said("2ce2b218-2987-455a-b960-4fb6e05c24ea", "I look."),
+        ThinkingCompleted("28b22931-7f1a-4bad-aaad-73ebfdce3aec", "A file is wanted."),
+        TextCompleted("2ce2b218-2987-455a-b960-4fb6e05c24ea", "I look."),
         ToolStarted("call_m2_0", "Bash", "cat a", BASH),
         ToolEnded("call_m2_0", True, "one"),
-        Said("ced79d05-1339-4140-877e-073512899920", "It says one."),
+        TextCompleted("ced79d05-1339-4140-877e-073512899920", "It says one."),
     ]
 
 
@@ -47,7 +53,7 @@ def test_a_recorded_transcript_is_read_whole() -> None:
         (line("user", "Go", isSidechain=True), []),
         (line("assistant", [{"type": "text", "text": "Go"}], isSidechain=True), []),
         (line("user", [{"type": "image", "source": "x"}]), []),
-        (line("user", "[Request interrupted by user]"), [Over(Ending.INTERRUPTED, 1000)]),
+        (line("user", "[Request interrupted by user]"), [Over(TurnEnding.INTERRUPTED, 1000)]),
         (
             line(
                 "user",

@@ -9,7 +9,13 @@ import pytest
 
 from holdfast.cli.codex_rollout import about, steps
 from holdfast.cli.foreign_transcripts import About, Asked, Did, Over, Step
-from holdfast.runners.model import Ending, Said, Thought, ToolEnded, ToolStarted
+from holdfast.runners.model import (
+    TextCompleted,
+    ThinkingCompleted,
+    ToolEnded,
+    ToolStarted,
+    TurnEnding,
+)
 
 AT = "1970-01-01T00:00:01Z"
 
@@ -39,17 +45,17 @@ EXITED = "Chunk ID: 0b\nProcess exited with code 2\nOutput:\nno\n"
             [Asked("Go", 1000)],
         ),
         (event("item_completed", item={"type": "FileChange", "content": 7}), []),
-        (event("task_complete"), [Over(Ending.COMPLETED, 1000)]),
-        (event("turn_aborted", reason="interrupted"), [Over(Ending.INTERRUPTED, 1000)]),
+        (event("task_complete"), [Over(TurnEnding.COMPLETED, 1000)]),
+        (event("turn_aborted", reason="interrupted"), [Over(TurnEnding.INTERRUPTED, 1000)]),
         (event("token_count", info=None), []),
         (
             item("message", role="assistant", id="m", content=[{"text": "a"}, {"text": "b"}]),
-            [Did(Said("m", "a\nb"), 1000)],
+            [Did(TextCompleted("m", "a\nb"), 1000)],
         ),
         (item("message", role="user", content=[{"text": "<environment_context>"}]), []),
         (
             item("reasoning", summary=[{"type": "summary_text", "text": "Hm."}], content=None),
-            [Did(Thought("", "Hm."), 1000)],
+            [Did(ThinkingCompleted("", "Hm."), 1000)],
         ),
         (item("reasoning", summary=[], encrypted_content="x"), []),
         (

@@ -19,23 +19,30 @@ from holdfast.cli.foreign_transcripts import (
 )
 from holdfast.host.model import (
     AnyRecord,
-    Happened,
-    Opened,
-    Prompted,
-    Repaired,
+    EventRecorded,
+    PromptQueued,
+    SessionOpened,
+    ToolsRepaired,
     TurnBegun,
     TurnClosed,
 )
-from holdfast.host.session import Phase, Session, fold
-from holdfast.runners.model import Ending, Said, SessionKnown, Thought, ToolEnded, ToolStarted
+from holdfast.host.session import SessionPhase, SessionState, fold
+from holdfast.runners.model import (
+    SessionKnown,
+    TextCompleted,
+    ThinkingCompleted,
+    ToolEnded,
+    ToolStarted,
+    TurnEnding,
+)
 
-OPENED = Opened("s", "/p", "d", "codex", 1)
-SAID = Said("i", "Yes.")
+OPENED = SessionOpened("s", "/p", "d", "codex", 1)
+SAID = TextCompleted("i", "Yes.")
 STARTED, ENDED = ToolStarted("t", "shell", "ls"), ToolEnded("t", True, "a")
 
 
 def begun(turn: int, text: str, at_ms: int) -> list[AnyRecord]:
-    return [Prompted(f"imported-{turn}", turn, text, at_ms), TurnBegun(turn, at_ms)]
+    return [PromptQueued(f"imported-{turn}", turn, text, at_ms), TurnBegun(turn, at_ms)]
 
 
 @pytest.mark.parametrize(
@@ -44,52 +51,54 @@ def begun(turn: int, text: str, at_ms: int) -> list[AnyRecord]:
         ([], []),
         (
             [Asked("Go", 5), Did(SAID, 6)],
-            [*begun(1, "Go", 5), Happened(1, SAID), TurnClosed(1, Ending.COMPLETED, 6)],
+            [*begun(1, "Go", 5), EventRecorded(1, SAID), TurnClosed(1, TurnEnding.COMPLETED, 6)],
         ),
         (
             [Asked("Go", 5), Asked("Go", 5), Did(STARTED, 6), Asked("Stop", 7)],
             [
                 *begun(1, "Go", 5),
-                Happened(1, STARTED),
-                Repaired(1, ("t",)),
-                TurnClosed(1, Ending.INTERRUPTED, 7),
+                EventRecorded(1, STARTED),
+                ToolsRepaired(1, ("t",)),
+                TurnClosed(1, TurnEnding.INTERRUPTED, 7),
                 *begun(2, "Stop", 7),
-                TurnClosed(2, Ending.INTERRUPTED, 7),
+                TurnClosed(2, TurnEnding.INTERRUPTED, 7),
             ],
         ),
         (
-            [Did(STARTED, 5), Did(ENDED, 6), Did(ENDED, 6), Over(Ending.COMPLETED, 0)],
+            [Did(STARTED, 5), Did(ENDED, 6), Did(ENDED, 6), Over(TurnEnding.COMPLETED, 0)],
             [
                 *begun(1, "(It went on by itself.)", 5),
-                Happened(1, STARTED),
-                Happened(1, ENDED),
-                TurnClosed(1, Ending.COMPLETED, 6),
+                EventRecorded(1, STARTED),
+                EventRecorded(1, ENDED),
+                TurnClosed(1, TurnEnding.COMPLETED, 6),
             ],
         ),
-        ([Over(Ending.COMPLETED, 5)], []),
+        ([Over(TurnEnding.COMPLETED, 5)], []),
     ],
 )
 def test_steps_become_turns(steps: list[Step], expected: list[AnyRecord]) -> None:
     told = list(records_of(OPENED, steps, known="word"))
 
-    assert told == [OPENED, Happened(0, SessionKnown("word")), *expected]
+    assert told == [OPENED, EventRecorded(0, SessionKnown("word")), *expected]
     assert list(records_of(OPENED, steps, known=None)) == [OPENED, *expected]
 
 
 STEPS = st.lists(
     st.one_of(
         st.builds(Asked, st.sampled_from(["a", "b"]), st.integers(0, 9)),
-        st.builds(Did, st.sampled_from([SAID, Thought("j", "?"), STARTED, ENDED]), st.just(1)),
-        st.builds(Over, st.sampled_from(list(Ending)), st.just(2)),
+        st.builds(
+            Did, st.sampled_from([SAID, ThinkingCompleted("j", "?"), STARTED, ENDED]), st.just(1)
+        ),
+        st.builds(Over, st.sampled_from(list(TurnEnding)), st.just(2)),
     )
 )
 
 
 @given(STEPS)
 def test_whatever_was_written_down_the_session_is_idle(steps: list[Step]) -> None:
-    session = fold(Session(), records_of(OPENED, steps, known="word"))
+    session = fold(SessionState(), records_of(OPENED, steps, known="word"))
 
-    assert (session.phase, session.waiting, session.tools) == (Phase.IDLE, (), ())
+    assert (session.phase, session.waiting, session.tools) == (SessionPhase.IDLE, (), ())
     assert session.runner_session == "word"
 
 

@@ -24,7 +24,7 @@ from holdfast.agent.tools.shell import ShellTool, open_shell_commands
 from holdfast.exec import Client
 from holdfast.rpc import connect_websocket
 from holdfast.runners.codex import CodexRunner
-from holdfast.runners.environment import Stage
+from holdfast.runners.environment import RunnerEnvironment
 from holdfast.runners.native import NativeRunner
 from holdfast.runners.rehearsal.runner import Rehearsal
 from holdfast.runners.testing import Prepare, RunnerContract, Runs, Says, Turns
@@ -40,7 +40,7 @@ AGENT = "holdfast.runners.rehearsal.process"
 
 
 @asynccontextmanager
-async def stage_in(tmp_path: Path, root: Path) -> AsyncGenerator[Stage]:
+async def stage_in(tmp_path: Path, root: Path) -> AsyncGenerator[RunnerEnvironment]:
     """A stage on a server of its own, in a directory of this machine."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -49,7 +49,7 @@ async def stage_in(tmp_path: Path, root: Path) -> AsyncGenerator[Stage]:
         served(tmp_path / "state") as server,
         Client(lambda: connect_websocket(server.url)) as client,
     ):
-        yield Stage(client, str(root), env, str(scratch))
+        yield RunnerEnvironment(client, str(root), env, str(scratch))
 
 
 @pytest.fixture

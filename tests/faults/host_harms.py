@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.cli.render.stop import Sort
 from holdfast.failures import Failure
-from holdfast.host.model import Prompt
+from holdfast.host.model import PromptCommand
 from holdfast.host.supervision import Responsive
 from holdfast.world import system_process
 from tests.exec.server.talking import until
@@ -69,7 +69,7 @@ async def fill_disk(here: Stand) -> None:
     here.disk.fill()
     await here.until(lambda: "DISK_FULL" in here.said)
     with pytest.raises(Failure) as refused:
-        await here.seat.command(Prompt("refused", LONG))
+        await here.seat.command(PromptCommand("refused", LONG))
     assert refused.value.code == "DISK_FULL"
     here.disk.make_room()
 

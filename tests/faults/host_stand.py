@@ -23,11 +23,18 @@ from holdfast.cli.render.stop import Sort
 from holdfast.cli.wiring.host import HostStarter
 from holdfast.cli.wiring.local_server import server_of
 from holdfast.failures import Failure
-from holdfast.host.client import Kept
-from holdfast.host.model import Answer, AnyRecord, Happened, Prompt, TurnClosed
-from holdfast.host.protocol import Trouble
-from holdfast.host.supervision import Reconnecting, Responsive, Seat, Seen, Unresponsive, seated
-from holdfast.runners.model import Asked
+from holdfast.host.client import RecordReceived
+from holdfast.host.model import AnswerCommand, AnyRecord, EventRecorded, PromptCommand, TurnClosed
+from holdfast.host.protocol import JournalTrouble
+from holdfast.host.supervision import (
+    HostSupervisor,
+    Reconnecting,
+    Responsive,
+    SupervisionEvent,
+    Unresponsive,
+    supervise_host,
+)
+from holdfast.runners.model import QuestionAsked
 from holdfast.workbench import Workbench
 from holdfast.world import agents, command_of, environment_of, system_processes
 from tests.cli.running import COMMAND
@@ -54,9 +61,9 @@ class Stand:
     cables: list[Cable]
     model: ModelServer
     acknowledged: list[str] = field(default_factory=list[str])
-    seen: list[Seen] = field(default_factory=list[Seen])
+    seen: list[SupervisionEvent] = field(default_factory=list[SupervisionEvent])
     answers: bool = False
-    seat: Seat = field(init=False)
+    seat: HostSupervisor = field(init=False)
     _sitting: AsyncExitStack = field(default_factory=AsyncExitStack)
     _answered: set[str] = field(default_factory=set[str])
 
@@ -73,8 +80,8 @@ class Stand:
         return Sessions(self.settings).directory(self.session) / "journal.jsonl"
 
     @property
-    def kept(self) -> list[Kept]:
-        return [each for each in self.seen if isinstance(each, Kept)]
+    def kept(self) -> list[RecordReceived]:
+        return [each for each in self.seen if isinstance(each, RecordReceived)]
 
     @property
     def said(self) -> list[str]:
@@ -83,7 +90,7 @@ class Stand:
         words += [
             str(each.failure["code"])
             for each in self.seen
-            if isinstance(each, Trouble) and each.failure is not None
+            if isinstance(each, JournalTrouble) and each.failure is not None
         ]
         return list(dict.fromkeys(filter(None, words)))
 
@@ -91,7 +98,9 @@ class Stand:
         """Take a seat where we have seen everything so far, as `attach` does."""
         start = HostStarter.of(self.session, self.settings)
         after = self.kept[-1].seq if self.kept else 0
-        self.seat = await self._sitting.enter_async_context(seated(self.socket, start, after=after))
+        self.seat = await self._sitting.enter_async_context(
+            supervise_host(self.socket, start, after=after)
+        )
 
     async def leave(self) -> None:
         """Be at the session no more."""
@@ -102,7 +111,7 @@ class Stand:
         return next((each for each in ends if each.turn == turn), None)
 
     async def prompt(self, command: str, text: str) -> None:
-        await self.seat.command(Prompt(command, text))
+        await self.seat.command(PromptCommand(command, text))
         self.acknowledged.append(command)
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -116,13 +125,15 @@ class Stand:
     async def answer(self) -> None:
         for each in self.kept:
             record = each.record
-            if isinstance(record, Happened) and isinstance(record.event, Asked):
+            if isinstance(record, EventRecorded) and isinstance(record.event, QuestionAsked):
                 asked = record.event
                 if asked.question not in self._answered:
                     self._answered.add(asked.question)
                     word = next(choice.word for choice in asked.choices if not choice.is_refusal)
                     with suppress(Failure):  # the turn may be over
-                        await self.seat.command(Answer(f"a-{asked.question}", asked.question, word))
+                        await self.seat.command(
+                            AnswerCommand(f"a-{asked.question}", asked.question, word)
+                        )
                         self.acknowledged.append(f"a-{asked.question}")
 
     def marked(self) -> set[tuple[int, int]]:

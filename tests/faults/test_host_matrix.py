@@ -13,10 +13,17 @@ import pytest
 
 from holdfast.app.sessions import short
 from holdfast.failures import from_wire
-from holdfast.host.client import Shown
+from holdfast.host.client import DeltasReceived
 from holdfast.host.failures import HostCrashed
-from holdfast.host.model import Close, Happened
-from holdfast.runners.model import Asked, Delta, Ending, Said, Sort, ToolStarted
+from holdfast.host.model import CloseCommand, EventRecorded
+from holdfast.runners.model import (
+    Delta,
+    DeltaKind,
+    QuestionAsked,
+    TextCompleted,
+    ToolStarted,
+    TurnEnding,
+)
 from tests.exec.server.talking import until
 from tests.faults.host_casts import AGAIN, CASTS, GO, Piece
 from tests.faults.host_harms import HARMS, kill_client
@@ -53,20 +60,20 @@ def is_reached(here: Stand, state: str) -> bool:
     """Whether the second turn is in the state in which harm is done."""
     if state in {"idle", "publishing"}:
         return here.closed(2) is not None
-    records = [each.record for each in here.kept if isinstance(each.record, Happened)]
+    records = [each.record for each in here.kept if isinstance(each.record, EventRecorded)]
     events = [each.event for each in records if each.turn == 2]
     match state:
         case "streaming":
-            shown = [each for each in here.seen if isinstance(each, Shown)]
+            shown = [each for each in here.seen if isinstance(each, DeltasReceived)]
             pieces = [delta for each in shown for delta in each.deltas]
-            is_streamed = any(isinstance(e, Delta) and e.sort is Sort.TEXT for e in pieces)
-            return any(isinstance(e, Said) for e in events) or (
+            is_streamed = any(isinstance(e, Delta) and e.sort is DeltaKind.TEXT for e in pieces)
+            return any(isinstance(e, TextCompleted) for e in events) or (
                 is_streamed and any(isinstance(e, ToolStarted) for e in events)
             )
         case "in a tool":
             return sum(isinstance(e, ToolStarted) for e in events) == 2
         case _:
-            return any(isinstance(e, Asked) for e in events)
+            return any(isinstance(e, QuestionAsked) for e in events)
 
 
 async def reach(here: Stand, state: str) -> None:
@@ -99,7 +106,7 @@ async def harmed(here: Stand, fault: str, state: str) -> str:
     await here.until(lambda: here.closed(3) is not None)
     again = here.closed(3)
     assert again is not None
-    assert again.ending is Ending.COMPLETED, again
+    assert again.ending is TurnEnding.COMPLETED, again
     if here.host_pid() != host:
         assert marked & here.marked() == set()  # nor any that an earlier host had started
     if closed.failure is None:
@@ -209,7 +216,7 @@ async def test_a_session_survives(
 async def ended(here: Stand) -> None:
     """Publish, close the session and end all that was started: nobody of it is left."""
     assert await run(here.publisher()) == 0
-    await here.seat.command(Close("c3"))
+    await here.seat.command(CloseCommand("c3"))
     here.acknowledged.append("c3")
     await here.leave()
     await none_left(here.left_over)

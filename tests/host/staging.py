@@ -10,16 +10,16 @@ from pathlib import Path
 import anyio
 
 from holdfast.failures import Failure
-from holdfast.host.client import Call, Kept, called
-from holdfast.host.journal import Book
-from holdfast.host.model import AnyRecord, Opened, TurnClosed
-from holdfast.host.ports import Delivered, Revisited
-from holdfast.host.protocol import Role
-from holdfast.host.server import Reception, Visit
+from holdfast.host.client import HostClient, RecordReceived, attach_host
+from holdfast.host.journal import SessionJournal
+from holdfast.host.model import AnyRecord, SessionOpened, TurnClosed
+from holdfast.host.ports import DraftRevision, PublishResult
+from holdfast.host.protocol import ClientRole
+from holdfast.host.server import ClientSession, HostService
 from holdfast.host.session import resumed
-from holdfast.host.turns import EndEarlier, Turns, nothing_earlier
+from holdfast.host.turns import EndOrphans, SessionTurns, no_orphans
 from holdfast.rpc.transports.memory import pair
-from holdfast.runners.memory import Puppet, Script
+from holdfast.runners.memory import EventScript, MemoryRunner
 from holdfast.world import companions
 from holdfast.world.testing import CrashingDisk, ManualClock, run_inline
 
@@ -33,7 +33,7 @@ class Bench:
     def __init__(self) -> None:
         self.prepared = 0
         self.causes: list[str] = []
-        self.reported: list[tuple[int, Revisited | None]] = []
+        self.reported: list[tuple[int, DraftRevision | None]] = []
         self.delivered: list[str] = []
         self.refusal: Failure | None = None  # of what is to be published
         self.delay = 0.0  # that a publication takes
@@ -41,18 +41,18 @@ class Bench:
     async def prepare(self) -> None:
         self.prepared += 1
 
-    async def revise(self, cause: str) -> Revisited | None:
+    async def revise(self, cause: str) -> DraftRevision | None:
         self.causes.append(cause)
-        return Revisited(len(self.causes), f"cp_{len(self.causes)}")
+        return DraftRevision(len(self.causes), f"cp_{len(self.causes)}")
 
-    async def publish(self, key: str) -> Delivered:
+    async def publish(self, key: str) -> PublishResult:
         await anyio.sleep(self.delay)
         if self.refusal is not None:
             raise copy(self.refusal)
         self.delivered.append(key)
-        return Delivered(1, f"cp_{key}")
+        return PublishResult(1, f"cp_{key}")
 
-    async def report(self, closed: TurnClosed, made: Revisited | None) -> str:
+    async def report(self, closed: TurnClosed, made: DraftRevision | None) -> str:
         self.reported.append((closed.turn, made))
         return f"/reports/{closed.turn}"
 
@@ -63,16 +63,16 @@ class Hosted:
     def __init__(
         self,
         disk: CrashingDisk,
-        puppet: Puppet,
+        puppet: MemoryRunner,
         answer_longest: float,
-        end_earlier: EndEarlier,
+        end_earlier: EndOrphans,
         stopped_by: Callable[[int], str],
     ) -> None:
         self.disk, self.puppet, self.bench = disk, puppet, Bench()
         self.clock = ManualClock()
-        self.book = Book.open(disk, PATH, name="s1", run=run_inline)
-        self.reception = Reception(self.book, self.clock)
-        self.turns = Turns(
+        self.book = SessionJournal.open(disk, PATH, name="s1", run=run_inline)
+        self.reception = HostService(self.book, self.clock)
+        self.turns = SessionTurns(
             book=self.book,
             runner=puppet,
             workshop=self.bench,
@@ -86,29 +86,31 @@ class Hosted:
 
     @asynccontextmanager
     async def call(
-        self, role: Role = Role.LEAD, generation: int | None = None
-    ) -> AsyncGenerator[Call]:
+        self, role: ClientRole = ClientRole.LEAD, generation: int | None = None
+    ) -> AsyncGenerator[HostClient]:
         ours, theirs = pair()
         async with companions() as tasks:
-            tasks.start_soon(Visit(self.reception, self.turns).attend, theirs)
-            async with called(ours, role=role, generation=generation) as call:
+            tasks.start_soon(ClientSession(self.reception, self.turns).attend, theirs)
+            async with attach_host(ours, role=role, generation=generation) as call:
                 yield call
 
 
 @asynccontextmanager
 async def hosted(
-    script: Script,
+    script: EventScript,
     *,
     disk: CrashingDisk | None = None,
     answer_longest: float = 60.0,
-    end_earlier: EndEarlier = nothing_earlier,
+    end_earlier: EndOrphans = no_orphans,
     stopped_by: Callable[[int], str] = lambda _: "",
 ) -> AsyncGenerator[Hosted]:
     """A host, from where its disk says that its session stands to the end of the block."""
-    host = Hosted(disk or CrashingDisk(), Puppet(script), answer_longest, end_earlier, stopped_by)
+    host = Hosted(
+        disk or CrashingDisk(), MemoryRunner(script), answer_longest, end_earlier, stopped_by
+    )
     records: tuple[AnyRecord, ...] = resumed(host.book.session, at_ms=NOW, reason="killed")
     if not host.book.seq:
-        records = (Opened("s1", "/p", "d1", "puppet", NOW), *records)
+        records = (SessionOpened("s1", "/p", "d1", "puppet", NOW), *records)
     await host.book.write(*records)
     async with companions() as tasks:
         tasks.start_soon(host.turns.run)
@@ -116,13 +118,15 @@ async def hosted(
     host.book.close()
 
 
-async def until(call: Call, holds: Callable[[AnyRecord], bool], *, after: int = 0) -> list[Kept]:
+async def until(
+    call: HostClient, holds: Callable[[AnyRecord], bool], *, after: int = 0
+) -> list[RecordReceived]:
     """All records after one, up to the first for which something holds."""
-    found: list[Kept] = []
+    found: list[RecordReceived] = []
     with anyio.fail_after(3600):
         async for news in call.watch(after=after):
             for each in news:
-                if isinstance(each, Kept):
+                if isinstance(each, RecordReceived):
                     found.append(each)
                     if holds(each.record):
                         return found

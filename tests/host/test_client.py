@@ -7,23 +7,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holdfast.host.client import Call, Kept, News, calling
-from holdfast.host.model import Begun, Opened
-from holdfast.host.protocol import RECORDS, WATCH, Done, Standing, WatchParams
-from holdfast.host.session import Phase
+from holdfast.host.client import HostClient, HostNews, RecordReceived, connect_host
+from holdfast.host.model import AttemptStarted, SessionOpened
+from holdfast.host.protocol import RECORDS, WATCH, Acknowledgement, SessionStatus, WatchParams
+from holdfast.host.session import SessionPhase
 from holdfast.rpc import Connection, ConnectionConfig, Handler, Service
 from holdfast.rpc.failures import SocketRefused
 from holdfast.rpc.transports.memory import pair
-from holdfast.runners.model import Said
+from holdfast.runners.model import TextCompleted
 from tests.host.staging import hosted
 
 pytestmark = pytest.mark.anyio
-STANDING = Standing(
+STANDING = SessionStatus(
     session="s",
     project="/p",
     draft="d",
     runner="r",
-    phase=Phase.IDLE,
+    phase=SessionPhase.IDLE,
     attempt=1,
     turn=0,
     waiting=0,
@@ -33,39 +33,44 @@ STANDING = Standing(
 
 async def test_nobody_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(SocketRefused):
-        async with calling(tmp_path / "nowhere.sock"):
+        async with connect_host(tmp_path / "nowhere.sock"):
             pass
 
 
-@pytest.mark.parametrize(("after", "sorts"), [(0, [Opened, Begun]), (1, [Begun])])
+@pytest.mark.parametrize(
+    ("after", "sorts"), [(0, [SessionOpened, AttemptStarted]), (1, [AttemptStarted])]
+)
 async def test_a_cursor_says_from_where(after: int, sorts: list[type[object]]) -> None:
-    async with hosted([[Said("1", "One")]]) as host, host.call() as call:
+    async with hosted([[TextCompleted("1", "One")]]) as host, host.call() as call:
         watched = call.watch(after=after)
         news = await anext(watched)
         await watched.aclose()
 
-    assert [type(each.record) for each in news if isinstance(each, Kept)] == sorts
+    assert [type(each.record) for each in news if isinstance(each, RecordReceived)] == sorts
 
 
 async def test_what_an_earlier_watch_is_still_sent_is_not_taken_for_the_next_one() -> None:
     ours, theirs = pair()
     numbers: list[int] = []
 
-    async def watch(params: WatchParams) -> Done:
+    async def watch(params: WatchParams) -> Acknowledgement:
         numbers.append(params.number)
         for number in numbers:  # the host has not stopped the earlier one yet
-            record = msgspec.json.encode(Begun(number, 1))
+            record = msgspec.json.encode(AttemptStarted(number, 1))
             told = b'{"watch":%d,"records":[[%d,%b]]}' % (number, number, record)
             await host.notify(RECORDS, msgspec.Raw(told))
-        return Done(0)
+        return Acknowledgement(0)
 
     terms = ConnectionConfig(service=Service({WATCH: Handler(WatchParams, watch)}))
     async with Connection(theirs, terms) as host, Connection(ours) as connection:
-        call = Call(connection, STANDING)
-        heard: list[News] = []
+        call = HostClient(connection, STANDING)
+        heard: list[HostNews] = []
         for _ in range(2):
             watched = call.watch()
             heard += await anext(watched)
             await watched.aclose()
 
-    assert heard == [Kept(1, Begun(1, 1)), Kept(2, Begun(2, 1))]
+    assert heard == [
+        RecordReceived(1, AttemptStarted(1, 1)),
+        RecordReceived(2, AttemptStarted(2, 1)),
+    ]

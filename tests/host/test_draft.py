@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.draft import DraftedWorkshop
-from holdfast.host.journal import JOURNAL, Book
-from holdfast.host.model import Prompted, TurnClosed
-from holdfast.host.ports import Delivered
+from holdfast.host.draft import WorkbenchDraft
+from holdfast.host.journal import JOURNAL, SessionJournal
+from holdfast.host.model import PromptQueued, TurnClosed
+from holdfast.host.ports import PublishResult
 from holdfast.nouns import RelativePath
-from holdfast.runners.model import Ending
+from holdfast.runners.model import TurnEnding
 from holdfast.workbench import (
     NewFile,
     Workbench,
@@ -40,9 +40,9 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
         discard(bench, draft.id)
 
 
-def workshop_of(bench: Workbench, draft: str, thread: WriterThread) -> DraftedWorkshop:
+def workshop_of(bench: Workbench, draft: str, thread: WriterThread) -> WorkbenchDraft:
     home = bench.project.parent
-    return DraftedWorkshop(bench.project, home / "state", draft, thread, home)
+    return WorkbenchDraft(bench.project, home / "state", draft, thread, home)
 
 
 async def test_what_a_turn_has_changed_is_a_revision(bench: Workbench) -> None:
@@ -69,17 +69,17 @@ async def test_what_a_turn_has_changed_is_a_revision(bench: Workbench) -> None:
 async def test_what_a_turn_has_changed_in_batches_only_is_a_revision(bench: Workbench) -> None:
     """As the file tools of our own agent do: each call leaves a revision of its own."""
     draft, directory = open_draft(bench, DraftMode.COPY), bench.project.parent
-    book = Book.open(SystemDisk(), directory / JOURNAL, name="s", run=run_inline)
+    book = SessionJournal.open(SystemDisk(), directory / JOURNAL, name="s", run=run_inline)
     with WriterThread() as thread:
         workshop = workshop_of(bench, draft.id, thread)
         await workshop.prepare()
         untouched = await workshop.revise("turn 0")
-        await book.write(Prompted("c1", 1, "Do", 0))
+        await book.write(PromptQueued("c1", 1, "Do", 0))
         for name in ("one", "two"):
             apply(bench, draft.id, [NewFile(RelativePath.of(name), b"new", 0o644)], f"key {name}")
         made = await workshop.revise("turn 1")
         again = await workshop.revise("turn 1")
-        await workshop.report(TurnClosed(1, Ending.COMPLETED, 1), made)
+        await workshop.report(TurnClosed(1, TurnEnding.COMPLETED, 1), made)
         await workshop.prepare()
         idle = await workshop.revise("turn 2")
     book.close()
@@ -104,7 +104,7 @@ async def test_what_is_published_under_a_key_is_published_once(bench: Workbench)
         (bench.project / "file").write_text("the person's")
         again = await workshop.publish("s1/2")
 
-    assert nothing == Delivered(0, None)
+    assert nothing == PublishResult(0, None)
     assert (first.paths, first.checkpoint is None, again) == (1, False, first)
     assert (bench.project / "file").read_text() == "the person's"
 
@@ -116,7 +116,7 @@ async def test_what_git_ignores_is_published_in_place_only_if_that_is_settled(
     draft, home = open_draft(bench, DraftMode.COPY), bench.project.parent
     is_wanted = [False]
     with WriterThread() as thread:
-        workshop = DraftedWorkshop(
+        workshop = WorkbenchDraft(
             bench.project, home / "state", draft.id, thread, home, with_ignored=is_wanted.pop
         )
         with enter_draft(bench, draft.id) as entered:
@@ -134,16 +134,16 @@ async def test_what_git_ignores_is_published_in_place_only_if_that_is_settled(
 @pytest.mark.promise("S3")
 async def test_a_report_names_what_the_draft_says_was_touched(bench: Workbench) -> None:
     draft, directory = open_draft(bench, DraftMode.COPY), bench.project.parent
-    book = Book.open(SystemDisk(), directory / JOURNAL, name="s", run=run_inline)
+    book = SessionJournal.open(SystemDisk(), directory / JOURNAL, name="s", run=run_inline)
     with WriterThread() as thread:
         workshop = workshop_of(bench, draft.id, thread)
         for turn, name in enumerate(("new", "file"), start=1):
             await workshop.prepare()
-            await book.write(Prompted(f"c{turn}", turn, "Do", 0))
+            await book.write(PromptQueued(f"c{turn}", turn, "Do", 0))
             with enter_draft(bench, draft.id) as entered:
                 (entered.directory / name).write_text("ours")
             made = await workshop.revise(f"turn {turn}")
-            await workshop.report(TurnClosed(turn, Ending.COMPLETED, 1), made)
+            await workshop.report(TurnClosed(turn, TurnEnding.COMPLETED, 1), made)
     book.close()
 
     reports = [

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.host.draft import REPORTS, write_report
-from holdfast.host.journal import JOURNAL, Book
-from holdfast.host.model import Happened, Opened, Prompted, TurnClosed
-from holdfast.runners.model import Ending, Said
+from holdfast.host.journal import JOURNAL, SessionJournal
+from holdfast.host.model import EventRecorded, PromptQueued, SessionOpened, TurnClosed
+from holdfast.runners.model import TextCompleted, TurnEnding
 from holdfast.world import SystemDisk
 from holdfast.world.failures import DiskOccupied
 from holdfast.world.testing import run_inline
@@ -20,12 +20,12 @@ SECRET = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH"
 
 
 async def test_a_report_is_a_page_and_a_record(tmp_path: Path) -> None:
-    book = Book.open(SystemDisk(), tmp_path / JOURNAL, name="s", run=run_inline)
-    closed = TurnClosed(1, Ending.COMPLETED, 2)
+    book = SessionJournal.open(SystemDisk(), tmp_path / JOURNAL, name="s", run=run_inline)
+    closed = TurnClosed(1, TurnEnding.COMPLETED, 2)
     await book.write(
-        Opened("s", "/p", "d", "rehearsal", 0),
-        Prompted("c", 1, f"Use OPENAI_API_KEY={SECRET}", 1),
-        Happened(1, Said("a", "Done.")),
+        SessionOpened("s", "/p", "d", "rehearsal", 0),
+        PromptQueued("c", 1, f"Use OPENAI_API_KEY={SECRET}", 1),
+        EventRecorded(1, TextCompleted("a", "Done.")),
     )
 
     page = write_report(tmp_path, JOURNAL, closed, None)
@@ -43,12 +43,12 @@ async def test_a_report_is_a_page_and_a_record(tmp_path: Path) -> None:
 
 
 async def test_where_no_report_can_be_kept_is_named(tmp_path: Path) -> None:
-    book = Book.open(SystemDisk(), tmp_path / JOURNAL, name="s", run=run_inline)
-    await book.write(Opened("s", "/p", "d", "rehearsal", 0))
+    book = SessionJournal.open(SystemDisk(), tmp_path / JOURNAL, name="s", run=run_inline)
+    await book.write(SessionOpened("s", "/p", "d", "rehearsal", 0))
     book.close()
     (tmp_path / REPORTS).write_text("in the way")
 
     with pytest.raises(DiskOccupied) as caught:
-        write_report(tmp_path, JOURNAL, TurnClosed(1, Ending.COMPLETED, 2), None)
+        write_report(tmp_path, JOURNAL, TurnClosed(1, TurnEnding.COMPLETED, 2), None)
 
     assert caught.value.path == str(tmp_path / REPORTS)

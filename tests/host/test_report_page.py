@@ -6,52 +6,52 @@ import pytest
 
 from holdfast.host.model import (
     AnyRecord,
-    Happened,
-    Opened,
-    Prompted,
-    Published,
-    Revised,
+    EventRecorded,
+    PromptQueued,
+    PublicationRecorded,
+    RevisionRecorded,
+    SessionOpened,
     TurnBegun,
     TurnClosed,
 )
-from holdfast.host.report_page import Touched, report_page, report_record, turn_report
+from holdfast.host.report_page import TouchedFile, report_page, report_record, turn_report
 from holdfast.runners.model import (
-    Asked,
-    Ending,
     FilesChanged,
-    Said,
+    QuestionAsked,
+    TextCompleted,
     ToolEnded,
     ToolStarted,
-    Used,
+    TurnEnding,
+    UsageUpdated,
 )
 
 pytestmark = pytest.mark.promise("S3")
 
 FAILED = TurnClosed(
-    2, Ending.FAILED, 9_000, {"code": "X", "phase": "p", "userMessage": "It <broke>."}
+    2, TurnEnding.FAILED, 9_000, {"code": "X", "phase": "p", "userMessage": "It <broke>."}
 )
 RECORDS: list[AnyRecord] = [
-    Opened("session_1", "/<p>", "draft_1", "rehearsal", 0),
-    Prompted("a", 1, "Another turn", 0),
-    Happened(1, ToolStarted("t0", "run", "not mine")),
-    Prompted("b", 2, "Mend <it>", 1_000),
+    SessionOpened("session_1", "/<p>", "draft_1", "rehearsal", 0),
+    PromptQueued("a", 1, "Another turn", 0),
+    EventRecorded(1, ToolStarted("t0", "run", "not mine")),
+    PromptQueued("b", 2, "Mend <it>", 1_000),
     TurnBegun(2, 2_000),
-    Happened(2, ToolStarted("t1", "run", "make <all>")),
-    Happened(2, ToolEnded("t1", is_ok=False, status=2)),
-    Happened(2, ToolStarted("t2", "edit", "edit a")),
-    Happened(2, ToolEnded("t2", is_ok=True)),
-    Happened(2, ToolStarted("t3", "run", "sleep")),
-    Happened(2, FilesChanged("t2", ("a",))),
-    Happened(2, Asked("q", "May I?")),
-    Happened(2, Used(model="m-1", input_tokens=1_200, output_tokens=30)),
-    Happened(2, Said("s", "Done <so far>.")),
-    Revised(2, 4, "cp_4"),
-    Published(2, 1, "cp_3"),
+    EventRecorded(2, ToolStarted("t1", "run", "make <all>")),
+    EventRecorded(2, ToolEnded("t1", is_ok=False, status=2)),
+    EventRecorded(2, ToolStarted("t2", "edit", "edit a")),
+    EventRecorded(2, ToolEnded("t2", is_ok=True)),
+    EventRecorded(2, ToolStarted("t3", "run", "sleep")),
+    EventRecorded(2, FilesChanged("t2", ("a",))),
+    EventRecorded(2, QuestionAsked("q", "May I?")),
+    EventRecorded(2, UsageUpdated(model="m-1", input_tokens=1_200, output_tokens=30)),
+    EventRecorded(2, TextCompleted("s", "Done <so far>.")),
+    RevisionRecorded(2, 4, "cp_4"),
+    PublicationRecorded(2, 1, "cp_3"),
 ]
 
 
 def test_a_record_holds_all_that_a_person_wants_to_know() -> None:
-    report = turn_report(RECORDS, FAILED, [Touched("b", "added")])
+    report = turn_report(RECORDS, FAILED, [TouchedFile("b", "added")])
 
     assert report_record(report) == {
         "schema": 1,
@@ -94,7 +94,7 @@ def test_a_record_holds_all_that_a_person_wants_to_know() -> None:
 def test_without_a_revision_the_agents_own_word_counts() -> None:
     report = turn_report(RECORDS[:-2], FAILED, None)
 
-    assert report.touched == [Touched("a", "changed")]
+    assert report.touched == [TouchedFile("a", "changed")]
     assert report_record(report)["checkpoint"] is None
 
 
@@ -120,7 +120,7 @@ def test_a_page_is_whole_and_escaped() -> None:
 
 
 def test_what_went_well_says_so() -> None:
-    page = report_page(turn_report((), TurnClosed(1, Ending.COMPLETED, 0), None))
+    page = report_page(turn_report((), TurnClosed(1, TurnEnding.COMPLETED, 0), None))
 
     assert '<p class="good"><strong>Completed.</strong></p>' in page
     for absent in ("asked the person", "published", "Said last", "step", "file", "used so far"):

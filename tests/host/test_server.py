@@ -7,16 +7,16 @@ import msgspec
 import pytest
 
 from holdfast.failures import Failure
-from holdfast.host.client import Kept, called
+from holdfast.host.client import RecordReceived, attach_host
 from holdfast.host.failures import LeaseOutdated, NotLeading
 from holdfast.host.journal_tail import PAGE_BYTES
-from holdfast.host.model import Begun, Happened, Prompt, TurnClosed
-from holdfast.host.protocol import WATCH, Role, WatchParams, hello
-from holdfast.host.server import Visit
+from holdfast.host.model import AttemptStarted, EventRecorded, PromptCommand, TurnClosed
+from holdfast.host.protocol import WATCH, ClientRole, WatchParams, hello
+from holdfast.host.server import ClientSession
 from holdfast.rpc import HELLO, Connection, ConnectionConfig, HandshakeGate, send_hello
 from holdfast.rpc.failures import HandshakeMissing
 from holdfast.rpc.transports.memory import MemoryTransport, pair
-from holdfast.runners.model import Delta, Said, Sort
+from holdfast.runners.model import Delta, DeltaKind, TextCompleted
 from holdfast.world import companions
 from tests.host.staging import Hosted, hosted, until
 from tests.simulation.clock import VirtualTimeLoop
@@ -31,11 +31,11 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object
 
 @pytest.mark.promise("A4")
 async def test_whoever_watches_hears_all_and_changes_nothing() -> None:
-    async with hosted([[Said("1", "One")]]) as host:
-        async with host.call() as leader, host.call(Role.WATCH) as watcher:
+    async with hosted([[TextCompleted("1", "One")]]) as host:
+        async with host.call() as leader, host.call(ClientRole.WATCH) as watcher:
             with pytest.raises(NotLeading):
-                await watcher.command(Prompt("c0", "no"))
-            await leader.command(Prompt("c1", "go"))
+                await watcher.command(PromptCommand("c0", "no"))
+            await leader.command(PromptCommand("c1", "go"))
             heard = await until(watcher, lambda each: isinstance(each, TurnClosed))
             assert heard == await until(leader, lambda each: isinstance(each, TurnClosed))
 
@@ -43,9 +43,9 @@ async def test_whoever_watches_hears_all_and_changes_nothing() -> None:
 
 
 async def test_who_has_not_introduced_itself_is_not_served() -> None:
-    async with hosted([[Said("1", "One")]]) as host, companions() as tasks:
+    async with hosted([[TextCompleted("1", "One")]]) as host, companions() as tasks:
         ours, theirs = pair()
-        tasks.start_soon(Visit(host.reception, host.turns).attend, theirs)
+        tasks.start_soon(ClientSession(host.reception, host.turns).attend, theirs)
         async with Connection(ours) as connection:
             with pytest.raises(Failure) as caught:
                 await connection.request("state", timeout=60)
@@ -55,7 +55,7 @@ async def test_who_has_not_introduced_itself_is_not_served() -> None:
 
 @pytest.mark.promise("R8")
 async def test_a_newer_lease_takes_over() -> None:
-    async with hosted([[Said("1", "One")]]) as host:
+    async with hosted([[TextCompleted("1", "One")]]) as host:
         async with host.call(generation=2):
             pass
         with pytest.raises(LeaseOutdated):
@@ -64,8 +64,8 @@ async def test_a_newer_lease_takes_over() -> None:
         async with host.call() as anybody, host.call(generation=3) as newest:
             assert anybody.standing.attempt == 1
             with pytest.raises(LeaseOutdated):  # though it came in with a good one
-                await anybody.command(Prompt("c1", "go"))
-            await newest.command(Prompt("c1", "go"))
+                await anybody.command(PromptCommand("c1", "go"))
+            await newest.command(PromptCommand("c1", "go"))
 
     assert host.book.session.generation == 3
 
@@ -74,7 +74,7 @@ async def test_a_newer_lease_takes_over() -> None:
 async def test_a_ping_says_how_long_nothing_has_happened() -> None:
     async with hosted([[1e6]]) as host, host.call() as call:
         assert (await call.ping()).turn == 0
-        await call.command(Prompt("c1", "go"))
+        await call.command(PromptCommand("c1", "go"))
         await anyio.sleep(200)
         pulse = await call.ping()
 
@@ -83,39 +83,41 @@ async def test_a_ping_says_how_long_nothing_has_happened() -> None:
 
 async def test_who_is_slow_to_look_misses_only_what_is_not_kept() -> None:
     long = "x" * PAGE_BYTES
-    script = [[Delta("1", Sort.TEXT, "x")] * 2_000 + [Said(str(n), long) for n in range(30)]]
+    script = [
+        [Delta("1", DeltaKind.TEXT, "x")] * 2_000 + [TextCompleted(str(n), long) for n in range(30)]
+    ]
     async with hosted(script) as host, host.call() as call:
         watched = call.watch()
         await anext(watched)
-        await call.command(Prompt("c1", "go"))
+        await call.command(PromptCommand("c1", "go"))
         await anyio.sleep(100)
-        kept: list[Kept] = []
+        kept: list[RecordReceived] = []
         while not kept or not isinstance(kept[-1].record, TurnClosed):
-            kept += [each for each in await anext(watched) if isinstance(each, Kept)]
+            kept += [each for each in await anext(watched) if isinstance(each, RecordReceived)]
         await watched.aclose()
 
     assert [each.seq for each in kept] == list(range(kept[0].seq, kept[0].seq + len(kept)))
-    assert sum(1 for each in kept if "Said" in repr(each.record)[:200]) == 30
+    assert sum(1 for each in kept if "TextCompleted" in repr(each.record)[:200]) == 30
 
 
 @pytest.mark.promise("A4")
 async def test_nobody_waits_for_a_watcher_that_hung_up() -> None:
-    async with hosted([[Said("1", "One")]]) as host:
+    async with hosted([[TextCompleted("1", "One")]]) as host:
         async with host.call() as leader:
-            async with host.call(Role.WATCH) as gone:
+            async with host.call(ClientRole.WATCH) as gone:
                 await until(gone, lambda _: True)
             await until(leader, lambda _: True)
-            await leader.command(Prompt("c1", "go"))
+            await leader.command(PromptCommand("c1", "go"))
             await until(leader, lambda each: isinstance(each, TurnClosed))
         assert await farewell_seconds(host) == 0
 
 
 async def test_a_farewell_waits_for_who_is_behind_and_not_for_ever() -> None:
-    long = Happened(1, Said("1", "x" * PAGE_BYTES))
-    async with hosted([[Said("1", "One")]]) as host, companions() as tasks:
+    long = EventRecorded(1, TextCompleted("1", "x" * PAGE_BYTES))
+    async with hosted([[TextCompleted("1", "One")]]) as host, companions() as tasks:
         ours, theirs = pair()
-        tasks.start_soon(Visit(host.reception, host.turns).attend, theirs)
-        async with called(ours, role=Role.WATCH) as call:
+        tasks.start_soon(ClientSession(host.reception, host.turns).attend, theirs)
+        async with attach_host(ours, role=ClientRole.WATCH) as call:
             watched = call.watch()
             await anext(watched)
             for delay, seconds in ((0.0, 0.0), (0.5, 0.5), (1e6, 1.0)):
@@ -129,7 +131,7 @@ async def test_a_farewell_waits_for_who_is_behind_and_not_for_ever() -> None:
 
 
 async def test_a_watcher_that_knows_everything_is_not_waited_for() -> None:
-    async with hosted([[Said("1", "One")]]) as host, host.call() as call:
+    async with hosted([[TextCompleted("1", "One")]]) as host, host.call() as call:
         watched = call.watch(after=host.book.seq)
         async with companions() as tasks:
             tasks.start_soon(anext, watched)
@@ -138,9 +140,9 @@ async def test_a_watcher_that_knows_everything_is_not_waited_for() -> None:
 
 
 async def test_who_watches_anew_hears_each_record_once() -> None:
-    async with hosted([[Said("1", "One")]]) as host, companions() as tasks:
+    async with hosted([[TextCompleted("1", "One")]]) as host, companions() as tasks:
         ours, theirs = pair()
-        tasks.start_soon(Visit(host.reception, host.turns).attend, theirs)
+        tasks.start_soon(ClientSession(host.reception, host.turns).attend, theirs)
         gate = HandshakeGate(method=HELLO)
         async with Connection(ours, ConnectionConfig(calls=gate)) as connection:
             await send_hello(connection, hello("test", "1"), gate, timeout=60)
@@ -148,7 +150,7 @@ async def test_who_watches_anew_hears_each_record_once() -> None:
                 for number in (1, 2):
                     params = WatchParams(host.book.seq, number)
                     await connection.request(WATCH, params, timeout=60)
-                await host.book.write(Begun(2, 1))
+                await host.book.write(AttemptStarted(2, 1))
                 await anyio.sleep(1)
                 heard = [msgspec.json.decode(each.params) for each in await told.receive()]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.host import read_book
+from holdfast.host import read_session_journal
 from holdfast.host import server as hosting
-from holdfast.host.client import calling
-from holdfast.host.model import Close, Happened, Prompt, TurnClosed
-from holdfast.host.server import HostOrder, run_host
-from holdfast.runners.memory import Puppet
-from holdfast.runners.model import Noticed, Said
+from holdfast.host.client import connect_host
+from holdfast.host.model import CloseCommand, EventRecorded, PromptCommand, TurnClosed
+from holdfast.host.server import HostConfig, run_host
+from holdfast.runners.memory import MemoryRunner
+from holdfast.runners.model import NoticeIssued, TextCompleted
 from holdfast.world import companions
 from holdfast.world.failures import JournalHeld
 from tests.host.staging import Bench, until
@@ -22,12 +22,12 @@ from tests.host.staging import Bench, until
 pytestmark = pytest.mark.anyio
 
 
-def puppet() -> Puppet:
-    return Puppet([[Said("1", "One")]])
+def puppet() -> MemoryRunner:
+    return MemoryRunner([[TextCompleted("1", "One")]])
 
 
-def order_in(directory: Path) -> HostOrder:
-    return HostOrder(
+def order_in(directory: Path) -> HostConfig:
+    return HostConfig(
         session="s1",
         directory=directory,
         socket=directory / "host.sock",
@@ -37,7 +37,7 @@ def order_in(directory: Path) -> HostOrder:
     )
 
 
-async def listening(order: HostOrder) -> None:
+async def listening(order: HostConfig) -> None:
     with anyio.fail_after(20):
         while not await anyio.Path(order.socket).exists():  # noqa: ASYNC110  # nobody tells
             await anyio.sleep(0.01)
@@ -49,10 +49,10 @@ async def test_a_session_is_led_over_its_socket_and_closed(tmp_path: Path) -> No
         tasks.start_soon(run_host, order, puppet(), Bench())
         await listening(order)
         mode = stat.S_IMODE(order.socket.stat().st_mode)
-        async with calling(order.socket) as call:
-            await call.command(Prompt("c1", "go"))
+        async with connect_host(order.socket) as call:
+            await call.command(PromptCommand("c1", "go"))
             await until(call, lambda each: isinstance(each, TurnClosed))
-            await call.command(Close("c2"))
+            await call.command(CloseCommand("c2"))
 
     assert mode == 0o600
     assert not order.socket.exists()
@@ -83,9 +83,9 @@ async def test_a_session_whose_first_record_is_damaged_still_knows_which_it_is(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run_host, order, puppet(), Bench())
             await listening(order)
-            async with calling(order.socket) as call:
+            async with connect_host(order.socket) as call:
                 standing = call.standing
-                await call.command(Close(f"c{attempt}"))
+                await call.command(CloseCommand(f"c{attempt}"))
 
         assert (standing.session, standing.draft, standing.attempt) == ("s1", "d1", attempt)
         journal.write_bytes(journal.read_bytes().replace(b'"opened"', b'"open\xffd"', 1))
@@ -97,21 +97,21 @@ async def test_a_damaged_journal_is_reported_in_its_session(
     found: bytes, put: bytes, tmp_path: Path
 ) -> None:
     order, journal = order_in(tmp_path), tmp_path / "journal.jsonl"
-    told: list[Noticed] = []
+    told: list[NoticeIssued] = []
     for attempt in (1, 2, 3):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run_host, order, puppet(), Bench())
             await listening(order)
-            async with calling(order.socket) as call:
+            async with connect_host(order.socket) as call:
                 if attempt == 1:
-                    await call.command(Prompt("c1", "go"))
+                    await call.command(PromptCommand("c1", "go"))
                     await until(call, lambda each: isinstance(each, TurnClosed))
-                await call.command(Close(f"close-{attempt}"))
+                await call.command(CloseCommand(f"close-{attempt}"))
         if attempt == 1:
             whole = journal.read_bytes()
             journal.write_bytes(whole.replace(found, put, 1) if found else whole[:-9])
-    for _, record in read_book(journal):
-        if isinstance(record, Happened) and isinstance(record.event, Noticed):
+    for _, record in read_session_journal(journal):
+        if isinstance(record, EventRecorded) and isinstance(record.event, NoticeIssued):
             told.append(record.event)
 
     if not found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.host.supervision import JOURNAL_STUCK, TURN_STUCK, Watched, answered, missed
+from holdfast.host.supervision import JOURNAL_STUCK, TURN_STUCK, PingState, answered, missed
 
 FINE: dict[str, float] = {"turn": 0.0, "journal": 0.0}
 STUCK: dict[str, float] = {"turn": TURN_STUCK + 1, "journal": 0.0}
@@ -23,7 +23,7 @@ DISK: dict[str, float] = {"turn": 0.0, "journal": JOURNAL_STUCK + 1}
     ],
 )
 def test_what_counts_as_missed(answers: list[dict[str, float] | None], misses: int) -> None:
-    watched = Watched()
+    watched = PingState()
     for answer in answers:
         watched = missed(watched) if answer is None else answered(watched, **answer)
 

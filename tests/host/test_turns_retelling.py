@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.host.model import AnyRecord, Happened, Prompted, Steered, TurnBegun
+from holdfast.host.model import AnyRecord, EventRecorded, PromptQueued, SteeringAccepted, TurnBegun
 from holdfast.host.turns import RETOLD_CHARS_MAX, retold
-from holdfast.runners.model import Said, Thought
+from holdfast.runners.model import TextCompleted, ThinkingCompleted
 
-NOW = Prompted("c3", 3, "And now?", 3)
+NOW = PromptQueued("c3", 3, "And now?", 3)
 LONG = "x" * (RETOLD_CHARS_MAX - 15)
 
 
@@ -16,13 +16,13 @@ LONG = "x" * (RETOLD_CHARS_MAX - 15)
     ("records", "told"),
     [
         ([], "And now?"),
-        ([TurnBegun(3, 3), NOW, Happened(3, Thought("1", "Hm"))], "And now?"),
+        ([TurnBegun(3, 3), NOW, EventRecorded(3, ThinkingCompleted("1", "Hm"))], "And now?"),
         (
             [
-                Prompted("c1", 1, "One?", 1),
-                Happened(1, Said("1", "One.")),
-                Steered("c2", 1, "More!"),
-                Happened(1, Said("2", "Two.")),
+                PromptQueued("c1", 1, "One?", 1),
+                EventRecorded(1, TextCompleted("1", "One.")),
+                SteeringAccepted("c2", 1, "More!"),
+                EventRecorded(1, TextCompleted("2", "Two.")),
                 NOW,
             ],
             "You have taken part in this conversation before, and no longer know it. This is what "
@@ -30,7 +30,11 @@ LONG = "x" * (RETOLD_CHARS_MAX - 15)
             "Person: One?\n\nYou: One.\n\nPerson: More!\n\nYou: Two.\n\nPerson, now: And now?",
         ),
         (
-            [Prompted("c1", 1, "One?", 1), Happened(1, Said("1", LONG)), Steered("c2", 1, "Two")],
+            [
+                PromptQueued("c1", 1, "One?", 1),
+                EventRecorded(1, TextCompleted("1", LONG)),
+                SteeringAccepted("c2", 1, "Two"),
+            ],
             "You have taken part in this conversation before, and no longer know it. This is what "
             "was said, but for its beginning; what you did is in the files. Go on from here.\n\n"
             "Person: Two\n\nPerson, now: And now?",

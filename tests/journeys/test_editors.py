@@ -18,7 +18,13 @@ from acp import schema
 from holdfast.agent.providers.registry import Format
 from holdfast.agent.providers.scripted import ScriptedAnswer
 from holdfast.app.sessions import Sessions
-from holdfast.host.model import Answered, AnyRecord, Happened, Prompted, Who
+from holdfast.host.model import (
+    AnswerSource,
+    AnyRecord,
+    EventRecorded,
+    PromptQueued,
+    QuestionAnswered,
+)
 from holdfast.workbench import Workbench
 from tests.cli.conversations import hosts_of, in_conversation, scripted
 from tests.cli.planes import eventually
@@ -248,9 +254,9 @@ async def test_an_answer_that_makes_no_sense_is_a_refusal(
         with anyio.fail_after(60):
             answer = await agent.prompt(session_id=session, prompt=[GO])
 
-    answered = [each for each in records(bench) if isinstance(each, Answered)]
+    answered = [each for each in records(bench) if isinstance(each, QuestionAnswered)]
     assert (answer.stop_reason, editor.told) == ("end_turn", "Then I leave the rest.")
-    assert [(each.answer, each.by) for each in answered] == [("no", Who.UNATTENDED)]
+    assert [(each.answer, each.by) for each in answered] == [("no", AnswerSource.UNATTENDED)]
 
 
 async def test_servers_that_an_agent_cannot_use_are_named_and_not_asked_for(bench: Bench) -> None:
@@ -270,9 +276,9 @@ async def test_an_editor_that_cannot_ask_refuses(bench: Bench) -> None:
         session = (await agent.new_session(cwd=str(bench.project))).session_id
         answer = await agent.prompt(session_id=session, prompt=[GO])
 
-    answered = [each for each in records(bench) if isinstance(each, Answered)]
+    answered = [each for each in records(bench) if isinstance(each, QuestionAnswered)]
     assert (len(editor.asked), answer.stop_reason) == (1, "end_turn")
-    assert [(each.answer, each.by) for each in answered] == [("no", Who.UNATTENDED)]
+    assert [(each.answer, each.by) for each in answered] == [("no", AnswerSource.UNATTENDED)]
 
 
 @pytest.mark.long
@@ -289,8 +295,8 @@ async def test_what_waits_goes_with_the_turn_that_somebody_else_ends(bench: Benc
         async with anyio.create_task_group() as tasks:
             for number, agent in enumerate((one, other), 1):
                 tasks.start_soon(prompt, agent)
-                await anyio.to_thread.run_sync(until, bench, Prompted, number)
-            await anyio.to_thread.run_sync(until, bench, Happened, 1)
+                await anyio.to_thread.run_sync(until, bench, PromptQueued, number)
+            await anyio.to_thread.run_sync(until, bench, EventRecorded, 1)
             await one.cancel(session_id=session)
 
     assert reasons == ["cancelled", "cancelled"]

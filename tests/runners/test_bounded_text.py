@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.runners.bounded_text import Bounded
+from holdfast.runners.bounded_text import BoundedText
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -13,7 +13,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 @given(st.lists(st.text(LETTERS, max_size=40), max_size=20))
 def test_pieces_make_no_difference(pieces: list[str]) -> None:
     whole = "".join(pieces)
-    at_once, bit_by_bit = (Bounded(head_chars=10, tail_chars=20) for _ in range(2))
+    at_once, bit_by_bit = (BoundedText(head_chars=10, tail_chars=20) for _ in range(2))
 
     at_once.feed(whole)
     for piece in pieces:
@@ -26,7 +26,7 @@ def test_pieces_make_no_difference(pieces: list[str]) -> None:
 
 
 def test_memory_is_bounded() -> None:
-    printed = Bounded(head_chars=10, tail_chars=20)
+    printed = BoundedText(head_chars=10, tail_chars=20)
     for _ in range(100_000):
         printed.feed("0123456789")
 

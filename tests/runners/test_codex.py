@@ -12,14 +12,22 @@ from types import MappingProxyType
 import anyio
 import pytest
 
-from holdfast.agent import Server
+from holdfast.agent import McpServerConfig
 from holdfast.codex import app_server
 from holdfast.codex import subscriptions as following
 from holdfast.runners import codex
 from holdfast.runners.codex import CodexConversation, CodexRunner
 from holdfast.runners.failures import RunnerUnavailable
-from holdfast.runners.model import AnyEvent, Asked, Awaiting, Ending, Noticed, Said, TurnEnded
-from holdfast.runners.testing import Notebook
+from holdfast.runners.model import (
+    AnyEvent,
+    NoticeIssued,
+    QuestionAsked,
+    TextCompleted,
+    TurnEnded,
+    TurnEnding,
+    WaitingReported,
+)
+from holdfast.runners.testing import RunnerJournal
 from tests.contracts.test_runners import stage_in
 from tests.journeys.stage import linux_only
 from tests.parts import fake_app_server
@@ -36,7 +44,7 @@ async def test_what_is_no_codex_is_unavailable(tmp_path: Path, program: str) -> 
         runner = CodexRunner(stage, program)
         health = await runner.health()
         with pytest.raises(RunnerUnavailable) as caught:
-            async with runner.converse(None, Notebook()):
+            async with runner.converse(None, RunnerJournal()):
                 pass
 
     assert (health.is_healthy, bool(health.reason)) == (False, True)
@@ -48,11 +56,11 @@ async def test_a_turn_is_left_although_all_that_belongs_to_it_is_cancelled(tmp_p
     async with playing(tmp_path, *acts) as runner:
         with anyio.CancelScope() as scope:
             async with (
-                runner.converse(None, Notebook()) as talk,
+                runner.converse(None, RunnerJournal()) as talk,
                 aclosing(talk.take_turn("x")) as turn,
             ):
                 async for batch in turn:
-                    if any(isinstance(each, Said) for each in batch):
+                    if any(isinstance(each, TextCompleted) for each in batch):
                         scope.cancel()
 
     assert scope.cancelled_caught
@@ -67,8 +75,8 @@ async def test_a_turn_that_has_hardly_begun_is_ended_by_who_leaves_it(tmp_path: 
 
 async def test_what_was_asked_in_a_turn_is_asked_no_more_after_it(tmp_path: Path) -> None:
     async with conversing(tmp_path, {"approve": "command"}) as talk:
-        asked = await told(talk, Asked)
-        assert isinstance(asked, Asked)
+        asked = await told(talk, QuestionAsked)
+        assert isinstance(asked, QuestionAsked)
 
         assert not await talk.answer(asked.question, "yes")
 
@@ -81,7 +89,7 @@ async def test_a_turn_that_can_be_followed_no_more_is_ended(
         ended = await told(talk, TurnEnded)
 
     assert isinstance(ended, TurnEnded)
-    assert ended.ending is Ending.FAILED
+    assert ended.ending is TurnEnding.FAILED
     assert "turn/interrupt" in [m["method"] for m in heard(tmp_path)]
 
 
@@ -127,7 +135,7 @@ async def test_the_real_codex_answers_while_its_model_is_silent(tmp_path: Path) 
     async with ModelServer([[Hang()]]) as model, stage_in(tmp_path, tmp_path) as stage:
         env = {**stage.environment, **codex_home(tmp_path / "codex", model.url)}
         runner = CodexRunner(replace(stage, environment=env), program)
-        async with runner.converse(None, Notebook()) as talk:
+        async with runner.converse(None, RunnerJournal()) as talk:
             assert await awaited(talk, "codex/gpt-5.5", count=3)
 
 
@@ -143,7 +151,7 @@ async def test_a_codex_that_does_not_answer_is_not_reported(
         seen = [each async for batch in turn for each in batch]
 
     assert isinstance(seen[-1], TurnEnded)
-    assert not [each for each in seen if isinstance(each, Awaiting)]
+    assert not [each for each in seen if isinstance(each, WaitingReported)]
 
 
 @pytest.mark.promise("A5")
@@ -157,7 +165,7 @@ async def test_codex_is_not_pinged_while_a_person_is_asked(tmp_path: Path) -> No
     async with conversing(tmp_path, *acts) as talk, aclosing(talk.take_turn("x")) as turn:
         async for batch in turn:
             for each in batch:
-                if isinstance(each, Asked):
+                if isinstance(each, QuestionAsked):
                     before = pings()
                     await anyio.sleep(1.0)
                     pinged.append(pings() - before)
@@ -174,16 +182,16 @@ async def test_a_thread_that_codex_refuses_with_servers_goes_on_without(
     method = "thread/start" if session is None else "thread/resume"
     refusal = [{"refuse": -32600, "message": "no such setting\n"}]
     on = {"config/read": [[{"answer": {"config": {}}}]], method: [refusal, None]}
-    server = Server("a", True, "node", env={"K": "v"})
+    server = McpServerConfig("a", True, "node", env={"K": "v"})
     async with (
         playing(tmp_path, {"end": "completed"}, on=on, servers=(server,)) as runner,
-        runner.converse(session, Notebook()) as talk,
+        runner.converse(session, RunnerJournal()) as talk,
     ):
-        noticed = await told(talk, Noticed)
+        noticed = await told(talk, NoticeIssued)
 
     opened = [m["params"] for m in heard(tmp_path) if m["method"] == method]
     text = "Not connected: the MCP servers a. Codex refuses them: no such setting"
-    assert noticed == Noticed(text)
+    assert noticed == NoticeIssued(text)
     assert ["config" in str(each) for each in opened] == [True, False]
 
 
@@ -192,7 +200,7 @@ async def playing(
     tmp_path: Path,
     *acts: Mapping[str, object],
     on: Mapping[str, object] = MappingProxyType({}),
-    servers: Sequence[Server] = (),
+    servers: Sequence[McpServerConfig] = (),
 ) -> AsyncGenerator[CodexRunner]:
     """A Codex whose turns go as these acts say, after their beginning."""
     played = {"on": {"turn/start": [[{"begin": None}, *acts]], **on}}
@@ -209,7 +217,7 @@ async def conversing(
     tmp_path: Path, *acts: Mapping[str, object]
 ) -> AsyncGenerator[CodexConversation]:
     """A conversation with it."""
-    async with playing(tmp_path, *acts) as runner, runner.converse(None, Notebook()) as talk:
+    async with playing(tmp_path, *acts) as runner, runner.converse(None, RunnerJournal()) as talk:
         yield talk
 
 
@@ -229,7 +237,9 @@ async def awaited(talk: CodexConversation, what: str, *, count: int) -> list[flo
     with anyio.fail_after(60):
         async with aclosing(talk.take_turn("x")) as turn:
             async for batch in turn:
-                waits += [e.seconds for e in batch if isinstance(e, Awaiting) and e.what == what]
+                waits += [
+                    e.seconds for e in batch if isinstance(e, WaitingReported) and e.what == what
+                ]
                 if len(waits) >= count:
                     return waits
     raise AssertionError("it ended")

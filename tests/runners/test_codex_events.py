@@ -29,18 +29,18 @@ from holdfast.runners.codex_events import decision_of, question_of, reply_of, tr
 from holdfast.runners.model import (
     AnyEvent,
     Delta,
+    DeltaKind,
     FilesChanged,
-    Noticed,
-    Planned,
+    NoticeIssued,
+    PlanProgress,
     PlanStep,
-    Progress,
-    Said,
-    Sort,
-    Thought,
+    PlanUpdated,
+    TextCompleted,
+    ThinkingCompleted,
     ToolEnded,
     ToolStarted,
     TurnStarted,
-    Used,
+    UsageUpdated,
 )
 
 OF = {"threadId": "t", "turnId": "u"}
@@ -65,17 +65,20 @@ COMMAND: dict[str, object] = {"command": "make", "commandActions": [], "cwd": "/
             event("turn/started", turn={"id": "u", "items": [], "status": "inProgress"}),
             [TurnStarted()],
         ),
-        (event("item/agentMessage/delta", itemId="i", delta="He"), [Delta("i", Sort.TEXT, "He")]),
+        (
+            event("item/agentMessage/delta", itemId="i", delta="He"),
+            [Delta("i", DeltaKind.TEXT, "He")],
+        ),
         (
             event("item/reasoning/summaryTextDelta", itemId="i", delta="Hm", summaryIndex=0),
-            [Delta("i", Sort.THOUGHT, "Hm")],
+            [Delta("i", DeltaKind.THOUGHT, "Hm")],
         ),
         (
             event("item/commandExecution/outputDelta", itemId="i", delta="out"),
-            [Delta("i", Sort.OUTPUT, "out")],
+            [Delta("i", DeltaKind.OUTPUT, "out")],
         ),
-        (item("completed", "agentMessage", text="Hello"), [Said("i", "Hello")]),
-        (item("completed", "reasoning", summary=["a", "b"]), [Thought("i", "a\n\nb")]),
+        (item("completed", "agentMessage", text="Hello"), [TextCompleted("i", "Hello")]),
+        (item("completed", "reasoning", summary=["a", "b"]), [ThinkingCompleted("i", "a\n\nb")]),
         (item("completed", "reasoning", summary=[]), []),
         (
             item("started", "commandExecution", status="inProgress", **COMMAND),
@@ -119,16 +122,19 @@ COMMAND: dict[str, object] = {"command": "make", "commandActions": [], "cwd": "/
                 "turn/plan/updated",
                 plan=[{"step": "a", "status": "completed"}, {"step": "b", "status": "pending"}],
             ),
-            [Planned((PlanStep("a", Progress.DONE), PlanStep("b", Progress.OPEN)))],
+            [PlanUpdated((PlanStep("a", PlanProgress.DONE), PlanStep("b", PlanProgress.OPEN)))],
         ),
         (
             event(
                 "thread/tokenUsage/updated",
                 tokenUsage={"total": TOKENS, "last": TOKENS, "modelContextWindow": 100},
             ),
-            [Used("", 10, 4, 3, 13, 100)],
+            [UsageUpdated("", 10, 4, 3, 13, 100)],
         ),
-        (EventsDropped(3), [Noticed("3 pieces of what was being said were not shown in time.")]),
+        (
+            EventsDropped(3),
+            [NoticeIssued("3 pieces of what was being said were not shown in time.")],
+        ),
         (UnknownEvent("something/new"), []),
     ],
 )

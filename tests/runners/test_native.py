@@ -12,9 +12,16 @@ from holdfast.agent.failures import AgentUnstable, KeyMissing
 from holdfast.agent.model import ModelChoice
 from holdfast.agent.providers.scripted import ScriptedAnswer
 from holdfast.runners.failures import SessionUnknown
-from holdfast.runners.model import Ending, Remembered, Said, SessionKnown, TurnEnded, TurnStarted
+from holdfast.runners.model import (
+    MemoryRecorded,
+    SessionKnown,
+    TextCompleted,
+    TurnEnded,
+    TurnEnding,
+    TurnStarted,
+)
 from holdfast.runners.native import NativeRunner
-from holdfast.runners.testing import Notebook, heard
+from holdfast.runners.testing import RunnerJournal, heard
 
 pytestmark = pytest.mark.anyio
 CHOICE = ModelChoice("scripted", "script")
@@ -29,21 +36,21 @@ def runner_of(models: ScriptedModels) -> NativeRunner:
 
 
 async def test_the_first_batch_says_how_to_go_on() -> None:
-    memory = Notebook()
+    memory = RunnerJournal()
     runner = runner_of(ScriptedModels([ScriptedAnswer(say="Hello.")]))
     async with runner.converse(None, memory) as talk:
         events = await heard(talk, memory)
 
-    shown = [each for each in events if not isinstance(each, Remembered)]
+    shown = [each for each in events if not isinstance(each, MemoryRecorded)]
     assert shown[:2] == [SessionKnown("native-1"), TurnStarted()]
-    assert [each.text for each in shown if isinstance(each, Said)] == ["Hello."]
-    assert shown[-1] == TurnEnded(Ending.COMPLETED)
+    assert [each.text for each in shown if isinstance(each, TextCompleted)] == ["Hello."]
+    assert shown[-1] == TurnEnded(TurnEnding.COMPLETED)
     assert len(memory.kept) == 3
 
 
 async def test_it_does_not_go_on_with_what_another_began() -> None:
     with pytest.raises(SessionUnknown):
-        async with runner_of(ScriptedModels([])).converse("thread-7", Notebook()):
+        async with runner_of(ScriptedModels([])).converse("thread-7", RunnerJournal()):
             pass
 
 
@@ -73,12 +80,12 @@ async def test_its_crashes_are_counted_over_all_conversations() -> None:
 
     runner = NativeRunner(kits)
     for _ in range(3):
-        async with runner.converse(None, Notebook()) as talk:
+        async with runner.converse(None, RunnerJournal()) as talk:
             ended = (await heard(talk))[-1]
             assert isinstance(ended, TurnEnded)
             assert ended.failure is not None
             assert ended.failure["code"] == "AGENT_CRASHED"
 
     with pytest.raises(AgentUnstable):
-        async with runner.converse(None, Notebook()):
+        async with runner.converse(None, RunnerJournal()):
             pass

@@ -27,21 +27,21 @@ from holdfast.agent.model import (
 from holdfast.runners import model as runner
 from holdfast.runners.model import (
     AnyEvent,
-    Asked,
     Delta,
-    Ending,
+    DeltaKind,
     FilesChanged,
-    Noticed,
-    Planned,
+    MemoryRecorded,
+    NoticeIssued,
     PlanStep,
-    Remembered,
-    Said,
-    Sort,
-    Thought,
+    PlanUpdated,
+    QuestionAsked,
+    TextCompleted,
+    ThinkingCompleted,
     ToolEnded,
     ToolStarted,
     TurnEnded,
-    Used,
+    TurnEnding,
+    UsageUpdated,
 )
 from holdfast.runners.native import translated
 
@@ -49,8 +49,8 @@ from holdfast.runners.native import translated
 @pytest.mark.parametrize(
     ("news", "events"),
     [
-        (ModelText("1", "Hello"), [Said("1", "Hello")]),
-        (ModelText("1", "Hm", is_thinking=True), [Thought("1", "Hm")]),
+        (ModelText("1", "Hello"), [TextCompleted("1", "Hello")]),
+        (ModelText("1", "Hm", is_thinking=True), [ThinkingCompleted("1", "Hm")]),
         (ToolUse("1", "look", "Look", {"a": 1}), [ToolStarted("1", "look", "Look", {"a": 1})]),
         (
             ToolUse("1", "write", "Write", {"content": "x" * 3_000}),
@@ -68,17 +68,17 @@ from holdfast.runners.native import translated
             [
                 ToolEnded("1", True, "x"),
                 FilesChanged("1", ("a",)),
-                Planned((PlanStep("do", runner.Progress.BEGUN),)),
+                PlanUpdated((PlanStep("do", runner.PlanProgress.BEGUN),)),
             ],
         ),
         (
             TurnQuestion("q", "May I?", "really", ("yes", "no"), "1", is_leave=True),
             [
-                Asked(
+                QuestionAsked(
                     "q",
                     "May I?",
                     "really",
-                    (runner.Choice("yes"), runner.Choice("no", is_refusal=True)),
+                    (runner.AnswerChoice("yes"), runner.AnswerChoice("no", is_refusal=True)),
                     "1",
                     is_approval=True,
                 )
@@ -86,11 +86,14 @@ from holdfast.runners.native import translated
         ),
         (
             TurnUsage(ModelChoice("p", "m"), Tokens(1, 2, 3), 4, 5, 0.5),
-            [Used("p/m", 1, 2, 3, 4, 5, 0.5)],
+            [UsageUpdated("p/m", 1, 2, 3, 4, 5, 0.5)],
         ),
-        (TurnNote("n", {"code": "X"}), [Noticed("n", {"code": "X"})]),
-        (TurnOver(TurnOutcome.ABORTED), [TurnEnded(Ending.INTERRUPTED)]),
-        (TurnOver(TurnOutcome.FAILED, {"code": "X"}), [TurnEnded(Ending.FAILED, {"code": "X"})]),
+        (TurnNote("n", {"code": "X"}), [NoticeIssued("n", {"code": "X"})]),
+        (TurnOver(TurnOutcome.ABORTED), [TurnEnded(TurnEnding.INTERRUPTED)]),
+        (
+            TurnOver(TurnOutcome.FAILED, {"code": "X"}),
+            [TurnEnded(TurnEnding.FAILED, {"code": "X"})],
+        ),
     ],
 )
 def test_each_has_its_word(news: AnyTurnEvent, events: list[AnyEvent]) -> None:
@@ -105,16 +108,16 @@ def test_pieces_of_one_thing_are_joined() -> None:
     ]
 
     assert list(translated([*pieces, *others])) == [
-        Delta("1", Sort.TEXT, "Hello"),
-        Delta("1", Sort.THOUGHT, "Hm"),
-        Delta("2", Sort.OUTPUT, "out"),
+        Delta("1", DeltaKind.TEXT, "Hello"),
+        Delta("1", DeltaKind.THOUGHT, "Hm"),
+        Delta("2", DeltaKind.OUTPUT, "out"),
     ]
 
 
 def test_what_is_kept_is_kept_as_it_is() -> None:
     (remembered,) = translated([HeadMoved("e1")])
 
-    assert isinstance(remembered, Remembered)
+    assert isinstance(remembered, MemoryRecorded)
     assert msgspec.json.decode(remembered.memo) == {"memo": "moved", "head": "e1"}
 
 

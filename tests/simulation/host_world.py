@@ -13,23 +13,23 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from holdfast.failures import Failure
-from holdfast.host.journal import SCHEMA, Book
+from holdfast.host.journal import SCHEMA, SessionJournal
 from holdfast.host.model import AnyRecord
-from holdfast.host.protocol import Role
-from holdfast.host.server import HostOrder, hosted
-from holdfast.host.session import Session, fold
-from holdfast.host.supervision import Reach, Seat, seated
+from holdfast.host.protocol import ClientRole
+from holdfast.host.server import HostConfig, serve_session
+from holdfast.host.session import SessionState, fold
+from holdfast.host.supervision import HostAccess, HostSupervisor, supervise_host
 from holdfast.rpc.failures import SocketRefused
 from holdfast.rpc.transports.memory import MemoryTransport, pair
 from holdfast.runners.failures import RunnerEnded
-from holdfast.runners.memory import Puppet
+from holdfast.runners.memory import MemoryRunner
 from holdfast.runners.model import (
+    AnswerChoice,
     AnyEvent,
-    Asked,
-    Choice,
     Delta,
-    Said,
-    Sort,
+    DeltaKind,
+    QuestionAsked,
+    TextCompleted,
     ToolEnded,
     ToolStarted,
     TurnStarted,
@@ -41,7 +41,7 @@ from tests.simulation.harness import Trial
 
 PATH = Path("/state/journal.jsonl")
 SOCKET = Path("/run/host.sock")
-ORDER = HostOrder(
+ORDER = HostConfig(
     session="s1",
     directory=PATH.parent,
     socket=SOCKET,
@@ -91,7 +91,7 @@ class Hosted:
     def __init__(self, world: World) -> None:
         self._world = world
         self.scope = anyio.CancelScope()
-        self.book: Book | None = None
+        self.book: SessionJournal | None = None
         self.is_dead = False
         self._arrivals: list[MemoryTransport] = []
         self._links: list[MemoryTransport] = []
@@ -101,14 +101,14 @@ class Hosted:
         world = self._world
         with self.scope, suppress(Failure):
             try:
-                self.book = Book.open(world.disk, PATH, name="s1", run=self._write)
+                self.book = SessionJournal.open(world.disk, PATH, name="s1", run=self._write)
             except PowerLost:
                 world.power_lost()
                 return
             world.host = self
             try:
-                runner = Puppet(world.script)
-                await hosted(ORDER, self.book, self, runner, world.bench, ManualClock())
+                runner = MemoryRunner(world.script)
+                await serve_session(ORDER, self.book, self, runner, world.bench, ManualClock())
             except* PowerLost:
                 world.power_lost()
             finally:
@@ -217,12 +217,12 @@ class World:
         if host is None or host.is_dead or host.book is None or host.book.writing_for:
             return
         if host.book.seq == len(self.records()):
-            assert fold(Session(), (each for _, each in self.records())) == host.book.kept
+            assert fold(SessionState(), (each for _, each in self.records())) == host.book.kept
 
     @asynccontextmanager
-    async def seated(self, role: Role, after: int) -> AsyncGenerator[Seat]:
-        reach = Reach(connect=self.connect, end=self.end)
-        async with seated(SOCKET, self.start, role=role, after=after, reach=reach) as seat:
+    async def seated(self, role: ClientRole, after: int) -> AsyncGenerator[HostSupervisor]:
+        reach = HostAccess(connect=self.connect, end=self.end)
+        async with supervise_host(SOCKET, self.start, role=role, after=after, reach=reach) as seat:
             yield seat
 
     def _turn(self, number: int) -> list[AnyEvent | float | Failure]:
@@ -232,15 +232,17 @@ class World:
             name = f"{number}.{step}"
             acts += chance.choice(
                 [
-                    [Delta(name, Sort.TEXT, "He"), Said(name, "Hello")],
+                    [Delta(name, DeltaKind.TEXT, "He"), TextCompleted(name, "Hello")],
                     [ToolStarted(name, "run", "make"), 0.1, ToolEnded(name, is_ok=True)],
                     [ToolStarted(name, "run", "make"), chance.choice([1.0, 100.0])],
-                    [self._asked(name), Said(name, "Thanks")],
+                    [self._asked(name), TextCompleted(name, "Thanks")],
                     [chance.choice([0.01, 1.0, 30.0])],
                     [ENDED] if chance.random() < 0.2 else [0.1],
                 ]
             )
         return acts
 
-    def _asked(self, name: str) -> Asked:
-        return Asked(name, "May I?", choices=(Choice("yes"), Choice("no", is_refusal=True)))
+    def _asked(self, name: str) -> QuestionAsked:
+        return QuestionAsked(
+            name, "May I?", choices=(AnswerChoice("yes"), AnswerChoice("no", is_refusal=True))
+        )

@@ -9,29 +9,29 @@ import anyio
 import pytest
 
 from holdfast.failures import Failure
-from holdfast.host.client import Kept
+from holdfast.host.client import RecordReceived
 from holdfast.host.failures import HostGone, SessionClosed
 from holdfast.host.model import (
-    Abort,
-    Aborted,
-    Answer,
-    Answered,
+    AbortCommand,
+    AnswerCommand,
     AnyRecord,
-    Close,
-    Closed,
-    Command,
-    Happened,
-    Prompt,
-    Prompted,
-    Published,
-    Steer,
+    CloseCommand,
+    EventRecorded,
+    HostCommand,
+    PromptCommand,
+    PromptQueued,
+    PublicationRecorded,
+    QuestionAnswered,
+    SessionEnded,
+    SteerCommand,
+    TurnAborted,
     TurnBegun,
     TurnClosed,
 )
-from holdfast.host.protocol import Role
-from holdfast.host.session import Phase, Session, fold
-from holdfast.host.supervision import Seat
-from holdfast.runners.model import Asked, Ending
+from holdfast.host.protocol import ClientRole
+from holdfast.host.session import SessionPhase, SessionState, fold
+from holdfast.host.supervision import HostSupervisor
+from holdfast.runners.model import QuestionAsked, TurnEnding
 from tests.plugins.seeds import Sweep
 from tests.simulation.harness import Trial
 from tests.simulation.host_world import World
@@ -45,13 +45,13 @@ ALL = range(500)
 class Person:
     """Sits at the session, sees everything, and asks for things, each until it is answered."""
 
-    def __init__(self, world: World, name: str, role: Role) -> None:
+    def __init__(self, world: World, name: str, role: ClientRole) -> None:
         self._world, self._name, self._role = world, name, role
         self._chance = world.trial.chance
-        self.seen: list[Kept] = []
+        self.seen: list[RecordReceived] = []
         self.done: dict[str, int] = {}
         self.refused: dict[str, str] = {}
-        self.asked: list[Asked] = []
+        self.asked: list[QuestionAsked] = []
 
     async def attend(self) -> None:
         """Stay, and come again whenever the host is given up."""
@@ -63,7 +63,7 @@ class Person:
                         await self._watch(seat, tasks.cancel_scope)
             await anyio.sleep(20.0)
 
-    async def _watch(self, seat: Seat, scope: anyio.CancelScope) -> None:
+    async def _watch(self, seat: HostSupervisor, scope: anyio.CancelScope) -> None:
         leaves = self._chance.random() < 0.3 and anyio.current_time() < TROUBLE
         with anyio.move_on_after(self._chance.uniform(0.0, 60.0) if leaves else None):
             while True:
@@ -74,29 +74,29 @@ class Person:
                         break
                     await seat.restart()
                     continue
-                self.seen += [each for each in news if isinstance(each, Kept)]
+                self.seen += [each for each in news if isinstance(each, RecordReceived)]
                 self.asked += [
                     each.record.event
                     for each in news
-                    if isinstance(each, Kept)
-                    and isinstance(each.record, Happened)
-                    and isinstance(each.record.event, Asked)
+                    if isinstance(each, RecordReceived)
+                    and isinstance(each.record, EventRecorded)
+                    and isinstance(each.record.event, QuestionAsked)
                 ]
         scope.cancel()
 
-    async def _command(self, seat: Seat) -> None:
-        if self._role is Role.WATCH:
+    async def _command(self, seat: HostSupervisor) -> None:
+        if self._role is ClientRole.WATCH:
             return
         while anyio.current_time() < TROUBLE:
             await anyio.sleep(self._chance.choice([0.0, 0.1, 2.0, 20.0]))
             await self._give(seat, self._next())
 
-    async def _give(self, seat: Seat, command: Command) -> None:
+    async def _give(self, seat: HostSupervisor, command: HostCommand) -> None:
         async with anyio.create_task_group() as tasks:
             for _ in range(self._chance.choice([1, 1, 2])):
                 tasks.start_soon(self._say, seat, command)
 
-    async def _say(self, seat: Seat, command: Command) -> None:
+    async def _say(self, seat: HostSupervisor, command: HostCommand) -> None:
         with suppress(HostGone, SessionClosed):  # whether it was done, the records say
             try:
                 self.done[command.id] = await seat.command(command)
@@ -106,18 +106,20 @@ class Person:
                 self.refused[command.id] = failure.code
             self._world.trial.note(self._name, command.id, self.refused.get(command.id))
 
-    def _next(self) -> Command:
+    def _next(self) -> HostCommand:
         id_ = f"{self._name}-{len(self.done) + len(self.refused)}-{self._chance.randrange(10**6)}"
         if self.asked and self._chance.random() < 0.7:
             question = self.asked.pop(0).question
-            return Answer(id_, question, self._chance.choice(["yes", "no"]))
+            return AnswerCommand(id_, question, self._chance.choice(["yes", "no"]))
         return self._chance.choice(
             [
-                Prompt(id_, f"do {id_}"),
-                Prompt(id_, f"do {id_}", is_in_place=True),
-                Steer(id_, f"mind {id_}"),
-                Abort(id_),
-                Close(id_) if self._chance.random() < 0.2 else Prompt(id_, f"do {id_}"),
+                PromptCommand(id_, f"do {id_}"),
+                PromptCommand(id_, f"do {id_}", is_in_place=True),
+                SteerCommand(id_, f"mind {id_}"),
+                AbortCommand(id_),
+                CloseCommand(id_)
+                if self._chance.random() < 0.2
+                else PromptCommand(id_, f"do {id_}"),
             ]
         )
 
@@ -148,8 +150,8 @@ async def harm(world: World) -> None:
 async def live(trial: Trial) -> None:
     async with anyio.create_task_group() as tasks:
         world = World(trial, tasks)
-        people = [Person(world, name, Role.LEAD) for name in ("ann", "bob")]
-        people += [Person(world, name, Role.WATCH) for name in ("cat", "dan")]
+        people = [Person(world, name, ClientRole.LEAD) for name in ("ann", "bob")]
+        people += [Person(world, name, ClientRole.WATCH) for name in ("cat", "dan")]
         for person in people:
             tasks.start_soon(person.attend)
         await harm(world)
@@ -167,7 +169,7 @@ async def rest(world: World, people: list[Person]) -> None:
         await anyio.sleep(50.0)
         host = world.host
         is_idle = host is not None and host.book is not None
-        is_idle = is_idle and host.book.session.phase in {Phase.IDLE, Phase.CLOSED}
+        is_idle = is_idle and host.book.session.phase in {SessionPhase.IDLE, SessionPhase.CLOSED}
         is_idle = is_idle and not host.book.session.waiting
         ends = {len(person.seen) for person in people}
         is_idle = is_idle and host.book.kept == host.book.session
@@ -194,28 +196,28 @@ def check_commands(records: list[tuple[int, AnyRecord]], person: Person) -> None
 
 def check_turns(records: list[AnyRecord]) -> None:
     """Every turn begins and ends once, in order; no question is open while nothing runs."""
-    session, begun, closed = Session(), list[int](), list[int]()
+    session, begun, closed = SessionState(), list[int](), list[int]()
     published = list[int]()
     wanted = list[int]()
     for record in records:
         match record:
-            case Prompted(turn=turn):
+            case PromptQueued(turn=turn):
                 wanted.append(turn)
-            case Aborted() | Closed():
+            case TurnAborted() | SessionEnded():
                 wanted = [turn for turn in wanted if turn in begun]
             case TurnBegun(turn):
                 assert not session.is_running
                 assert turn in wanted or session.is_closed  # in the same moment
                 begun.append(turn)
-            case Published(turn):
+            case PublicationRecorded(turn):
                 assert session.publishing == f"s1/{turn}"
                 published.append(turn)
             case TurnClosed(turn, ending):
                 assert session.is_running
                 assert session.publishing is None  # what was to be published is
-                assert ending is Ending.COMPLETED or turn not in published
+                assert ending is TurnEnding.COMPLETED or turn not in published
                 closed.append(turn)
-            case Answered(question):
+            case QuestionAnswered(question):
                 assert question in {each.question for each in session.questions}
         session = fold(session, [record])
         assert session.is_running or not session.questions

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.host import Awaited, Kept, Reconnecting, Shown, Unresponsive
-from holdfast.host.model import Happened, Prompted, TurnBegun
+from holdfast.host import DeltasReceived, Reconnecting, RecordReceived, Unresponsive, WaitingSeen
+from holdfast.host.model import EventRecorded, PromptQueued, TurnBegun
 from holdfast.runners.model import (
-    Asked,
-    Choice,
+    AnswerChoice,
     Delta,
-    Planned,
+    DeltaKind,
+    PlanProgress,
     PlanStep,
-    Progress,
-    Sort,
+    PlanUpdated,
+    QuestionAsked,
     ToolEnded,
     ToolStarted,
 )
@@ -28,18 +28,28 @@ def text(transcript: Transcript, rows: int = 20, columns: int = 40) -> str:
 @pytest.fixture
 def busy() -> Transcript:
     transcript = Transcript()
-    asked = Asked("q", "May I?", "It is \x1b[2Jbig", (Choice("yes", "do it"), Choice("no")))
+    asked = QuestionAsked(
+        "q", "May I?", "It is \x1b[2Jbig", (AnswerChoice("yes", "do it"), AnswerChoice("no"))
+    )
     for record in (
-        Prompted("c", 1, "Go", 0),
+        PromptQueued("c", 1, "Go", 0),
         TurnBegun(1, 0),
-        Prompted("d", 2, "And then\nthis", 0),
-        Happened(1, ToolStarted("t", "shell", "make \x1b]0;x\x07")),
-        Happened(1, Planned((PlanStep("look", Progress.DONE), PlanStep("mend", Progress.BEGUN)))),
-        Happened(1, asked),
+        PromptQueued("d", 2, "And then\nthis", 0),
+        EventRecorded(1, ToolStarted("t", "shell", "make \x1b]0;x\x07")),
+        EventRecorded(
+            1,
+            PlanUpdated(
+                (PlanStep("look", PlanProgress.DONE), PlanStep("mend", PlanProgress.BEGUN))
+            ),
+        ),
+        EventRecorded(1, asked),
     ):
-        transcript.take(Kept(1, record))
-    deltas = (Delta("s", Sort.TEXT, "I say"), Delta("t", Sort.OUTPUT, "".join(map(str, range(9)))))
-    transcript.take(Shown(deltas))
+        transcript.take(RecordReceived(1, record))
+    deltas = (
+        Delta("s", DeltaKind.TEXT, "I say"),
+        Delta("t", DeltaKind.OUTPUT, "".join(map(str, range(9)))),
+    )
+    transcript.take(DeltasReceived(deltas))
     return transcript
 
 
@@ -91,8 +101,8 @@ def test_trouble_with_the_backend_is_said_in_the_words_that_were_promised(busy: 
 
 def test_a_question_is_folded_between_words() -> None:
     transcript = Transcript()
-    asked = Asked("q", "May I remove the directory build outside of the sandbox?")
-    transcript.take(Kept(1, Happened(1, asked)))
+    asked = QuestionAsked("q", "May I remove the directory build outside of the sandbox?")
+    transcript.take(RecordReceived(1, EventRecorded(1, asked)))
 
     assert text(transcript).splitlines()[1:] == [
         "? May I remove the directory build",
@@ -102,7 +112,7 @@ def test_a_question_is_folded_between_words() -> None:
 
 def test_of_much_that_is_said_the_end_is_shown() -> None:
     transcript = Transcript()
-    transcript.take(Shown((Delta("s", Sort.TEXT, "word " * 3_000 + "end"),)))
+    transcript.take(DeltasReceived((Delta("s", DeltaKind.TEXT, "word " * 3_000 + "end"),)))
 
     lines = text(transcript, 8).splitlines()
     assert len(lines) == 7
@@ -131,8 +141,8 @@ def test_helpers_are_listed_with_what_they_did_last() -> None:
         ToolEnded("1", is_ok=True, output="▸ read a\nIt is there.\n"),
         ToolEnded("4", is_ok=False),
     ):
-        transcript.take(Kept(1, Happened(1, event)))
-    transcript.take(Shown((Delta("2", Sort.OUTPUT, "I begin.\n▸ edit a\n"),)))
+        transcript.take(RecordReceived(1, EventRecorded(1, event)))
+    transcript.take(DeltasReceived((Delta("2", DeltaKind.OUTPUT, "I begin.\n▸ edit a\n"),)))
 
     assert helper_lines(transcript) == [
         "  1 ✓ Sub-agent: look",
@@ -147,9 +157,9 @@ def test_helpers_are_listed_with_what_they_did_last() -> None:
 
 @pytest.mark.promise("A5", "A9")
 def test_a_silent_model_is_named_and_the_backend_is_not_blamed(busy: Transcript) -> None:
-    busy.take(Awaited("openai/gpt-5", 45.4))
+    busy.take(WaitingSeen("openai/gpt-5", 45.4))
     assert "waiting for openai/gpt-5, 45 s" in text(busy, columns=80)
     assert "backend unresponsive" not in text(busy, columns=80)
 
-    busy.take(Awaited("openai/gpt-5", 4.0))
+    busy.take(WaitingSeen("openai/gpt-5", 4.0))
     assert "waiting for" not in text(busy, columns=80)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.runners.model import Used
+from holdfast.runners.model import UsageUpdated
 from holdfast.terminal.live_view import cost_lines, fitted, meter
 
-USED = Used("m", 1200, 200, 30, 500, 1000, 0.126)
+USED = UsageUpdated("m", 1200, 200, 30, 500, 1000, 0.126)
 
 
 def test_what_is_known_is_said() -> None:
     assert meter(None) == []
-    assert meter(Used("m", 1, 0, 1)) == []
+    assert meter(UsageUpdated("m", 1, 0, 1)) == []
     assert meter(USED) == ["50% context", "$0.13"]
     assert cost_lines(USED) == [
         "model    m",

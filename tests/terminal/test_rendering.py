@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.runners.model import PlanStep, Progress
+from holdfast.runners.model import PlanProgress, PlanStep
 from holdfast.terminal.model import Block, Card, Note, Offer, Plan, Prompted, Style, Trouble, Words
 from holdfast.terminal.rendering import FOLD, draw
 
@@ -31,7 +31,7 @@ def test_each_block_has_its_form() -> None:
         Words("I **will**: `x`"),
         Card("make", is_ok=False, status=2, output="no\n", paths=("a", "b")),
         Note("Careful", is_warning=True),
-        Plan((PlanStep("look", Progress.DONE), PlanStep("mend", Progress.OPEN))),
+        Plan((PlanStep("look", PlanProgress.DONE), PlanStep("mend", PlanProgress.OPEN))),
     ]
     assert [line.rstrip() for line in draw(blocks, BARE).splitlines()] == [
         "> Go",
@@ -76,7 +76,7 @@ def test_what_is_to_be_read_has_the_ink_of_the_terminal(is_light: bool) -> None:
 
 
 def test_a_step_of_a_plan_is_folded_below_itself() -> None:
-    plan = Plan((PlanStep("word " * 12, Progress.BEGUN),))
+    plan = Plan((PlanStep("word " * 12, PlanProgress.BEGUN),))
 
     first, second = draw([plan], Style(40, is_coloured=False)).splitlines()
     assert (first[:8], second[:8]) == ("  ▸ word", "    word")
@@ -130,7 +130,7 @@ def test_nothing_from_outside_is_obeyed(text: str, width: int) -> None:
         Words(text, is_thought=True),
         Card(text, output=text, paths=(text,)),
         Note(text),
-        Plan((PlanStep(text, Progress.OPEN),)),
+        Plan((PlanStep(text, PlanProgress.OPEN),)),
         Trouble(text, text, (), (text,)),
     ]
     drawn = _OURS.sub("", draw(blocks, Style(width), is_whole=True))

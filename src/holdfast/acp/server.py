@@ -35,8 +35,8 @@ from holdfast.acp.stdio import has_stdio, watchable_stdio
 from holdfast.acp.turn import EditorTurn, Stays, tell
 from holdfast.acp.updates import Updates
 from holdfast.failures import Failure, boundary, from_wire, to_wire
-from holdfast.host import Kept
-from holdfast.runners.model import Ending
+from holdfast.host import RecordReceived
+from holdfast.runners.model import TurnEnding
 from holdfast.world import companions
 
 PING: Final = "holdfast/ping"
@@ -106,7 +106,7 @@ class EditorAgent:
                 seen = 0
                 while seen < until:
                     for each in await seat.receive():
-                        seen = each.seq if isinstance(each, Kept) else seen
+                        seen = each.seq if isinstance(each, RecordReceived) else seen
                         await tell(self._client, session_id, updates, each)
         return acp.LoadSessionResponse(**self._opened(about, mcp_servers).__dict__)
 
@@ -191,7 +191,7 @@ class EditorAgent:
             closed = await turn.take(text, partial(self._mode, session_id), servers)
             if closed.failure is not None:
                 raise from_wire(closed.failure)
-        is_cancelled = closed.ending is Ending.INTERRUPTED
+        is_cancelled = closed.ending is TurnEnding.INTERRUPTED
         return acp.PromptResponse(stop_reason="cancelled" if is_cancelled else "end_turn")
 
     async def cancel(self, session_id: str, **_: object) -> None:

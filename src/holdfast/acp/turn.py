@@ -22,26 +22,32 @@ from holdfast.acp.updates import (
     permission_call,
 )
 from holdfast.failures import Failure, boundary, from_wire
-from holdfast.host import Kept, Reconnecting, Seat, Seen, Unresponsive
+from holdfast.host import (
+    HostSupervisor,
+    Reconnecting,
+    RecordReceived,
+    SupervisionEvent,
+    Unresponsive,
+)
 from holdfast.host.model import (
-    Abort,
-    Aborted,
-    Answer,
-    Begun,
-    Happened,
-    Prompt,
-    Prompted,
+    AbortCommand,
+    AnswerCommand,
+    AnswerSource,
+    AttemptStarted,
+    EventRecorded,
+    PromptCommand,
+    PromptQueued,
+    TurnAborted,
     TurnBegun,
     TurnClosed,
-    Who,
 )
-from holdfast.runners.model import Asked, Ending, ToolStarted
+from holdfast.runners.model import QuestionAsked, ToolStarted, TurnEnding
 from holdfast.workbench.failures import ConsentRequired
 from holdfast.world import companions
 
 CRASHED: Final = "holdfast/agent_crashed"  # news: reason, attempt
 BACKEND: Final = "holdfast/backend"  # news: reconnecting, or unresponsive
-_TAKEN_BACK: Final = TurnClosed(0, Ending.INTERRUPTED, 0)
+_TAKEN_BACK: Final = TurnClosed(0, TurnEnding.INTERRUPTED, 0)
 
 
 class Stays(Protocol):
@@ -91,7 +97,7 @@ class Stays(Protocol):
         """Run a command of ours about the project of a session; return what it printed."""
         ...
 
-    def seat(self, session: str, *, after: int) -> AbstractAsyncContextManager[Seat]:
+    def seat(self, session: str, *, after: int) -> AbstractAsyncContextManager[HostSupervisor]:
         """Sit at a session, from the record that follows `after` on."""
         ...
 
@@ -108,7 +114,7 @@ class EditorTurn:
     ) -> None:
         self._client, self._stays, self._session = client, stays, session
         self._before = before
-        self._seat: Seat | None = None  # while the turn itself runs
+        self._seat: HostSupervisor | None = None  # while the turn itself runs
         self._is_cancelled = False
         self._is_over = anyio.Event()
         self._calls: dict[str, ToolStarted] = {}  # that the turn has begun
@@ -164,13 +170,15 @@ class EditorTurn:
                 return _TAKEN_BACK
             command = _named()
             how = self._how | ({} if text else {"compact": "yes"})
-            await seat.command(Prompt(command, text, how, is_in_place=mode().is_in_place))
+            await seat.command(PromptCommand(command, text, how, is_in_place=mode().is_in_place))
             try:
                 return await self._attend(seat, command, mode)
             finally:
                 self._seat = None
 
-    async def _attend(self, seat: Seat, command: str, mode: Callable[[], Mode]) -> TurnClosed:
+    async def _attend(
+        self, seat: HostSupervisor, command: str, mode: Callable[[], Mode]
+    ) -> TurnClosed:
         """Tell everything up to the end of the turn, and ask what it asks."""
         updates, turn = Updates(await self._stays.find(self._session)), -1
         async with companions() as tasks:
@@ -178,19 +186,19 @@ class EditorTurn:
                 for each in await seat.receive():
                     await tell(self._client, self._session, updates, each)
                     match each:
-                        case Kept(_, Prompted(given, number)) if given == command:
+                        case RecordReceived(_, PromptQueued(given, number)) if given == command:
                             turn = number
-                        case Kept(_, TurnBegun(number)) if number == turn:
+                        case RecordReceived(_, TurnBegun(number)) if number == turn:
                             self._seat = seat
                             if self._is_cancelled:
                                 await self._abort()
-                        case Kept(_, Aborted(turn=number)) if number < turn:
+                        case RecordReceived(_, TurnAborted(turn=number)) if number < turn:
                             return _TAKEN_BACK  # with the turn that it waited for
-                        case Kept(_, Happened(event=ToolStarted() as started)):
+                        case RecordReceived(_, EventRecorded(event=ToolStarted() as started)):
                             self._calls[started.item] = started
-                        case Kept(_, Happened(event=Asked() as asked)):
+                        case RecordReceived(_, EventRecorded(event=QuestionAsked() as asked)):
                             tasks.start_soon(self._ask, seat, asked, mode())
-                        case Kept(_, TurnClosed() as closed) if closed.turn == turn:
+                        case RecordReceived(_, TurnClosed() as closed) if closed.turn == turn:
                             return closed
                         case _:
                             pass
@@ -199,18 +207,22 @@ class EditorTurn:
     async def _abort(self) -> None:
         if self._seat is not None:
             with suppress(Failure):  # it is over already
-                await self._seat.command(Abort(_named()))
+                await self._seat.command(AbortCommand(_named()))
 
-    async def _ask(self, seat: Seat, asked: Asked, mode: Mode) -> None:
+    async def _ask(self, seat: HostSupervisor, asked: QuestionAsked, mode: Mode) -> None:
         """Ask the person in the editor; nobody, or an editor that cannot ask, refuses."""
         chosen = None
         if asked.choices and mode.asks:
             about = await self._stays.find(self._session)
             call = permission_call(asked, self._calls.get(asked.item), about)
             chosen = await self._answer(call, options_of(asked))
-        answer, by = (asked.refusal, Who.UNATTENDED) if chosen is None else (chosen, Who.PERSON)
+        answer, by = (
+            (asked.refusal, AnswerSource.UNATTENDED)
+            if chosen is None
+            else (chosen, AnswerSource.PERSON)
+        )
         with suppress(Failure):  # it was answered elsewhere, or the turn is over
-            await seat.command(Answer(f"acp-{asked.question}", asked.question, answer, by))
+            await seat.command(AnswerCommand(f"acp-{asked.question}", asked.question, answer, by))
 
     async def _is_agreed(self, closed: TurnClosed, mode: Mode) -> bool:
         """Ask for the consent that a turn has ended without; say whether there is one now."""
@@ -241,12 +253,12 @@ class EditorTurn:
         return chosen if chosen in {option.option_id for option in options} else None
 
 
-async def tell(client: Client, session: str, updates: Updates, seen: Seen) -> None:
+async def tell(client: Client, session: str, updates: Updates, seen: SupervisionEvent) -> None:
     """Tell an editor what is seen of a session, also what the protocol has no word for."""
     for update in updates.of(seen):
         await client.session_update(session, update)
     match seen:
-        case Kept(_, Begun(attempt, _, reason)) if reason:
+        case RecordReceived(_, AttemptStarted(attempt, _, reason)) if reason:
             news = {"sessionId": session, "attempt": attempt, "reason": reason}
             await client.ext_notification(CRASHED, news)
         case Reconnecting() | Unresponsive():

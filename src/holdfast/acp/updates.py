@@ -12,23 +12,23 @@ import acp
 from acp import schema
 
 from holdfast.acp.model import Opened
-from holdfast.host import Kept, Seen, Shown
-from holdfast.host.model import Happened, Prompted, Published, TurnClosed
+from holdfast.host import DeltasReceived, RecordReceived, SupervisionEvent
+from holdfast.host.model import EventRecorded, PromptQueued, PublicationRecorded, TurnClosed
 from holdfast.runners.model import (
+    AnswerChoice,
     AnyEvent,
-    Asked,
-    Choice,
     Delta,
+    DeltaKind,
     FilesChanged,
-    Noticed,
-    Planned,
-    Progress,
-    Said,
-    Sort,
-    Thought,
+    NoticeIssued,
+    PlanProgress,
+    PlanUpdated,
+    QuestionAsked,
+    TextCompleted,
+    ThinkingCompleted,
     ToolEnded,
     ToolStarted,
-    Used,
+    UsageUpdated,
 )
 from holdfast.workbench.failures import ConsentRequired
 
@@ -125,10 +125,10 @@ Content: TypeAlias = (
     schema.ContentToolCallContent | schema.FileEditToolCallContent | schema.TerminalToolCallContent
 )
 
-_STATUSES: Final[dict[Progress, schema.PlanEntryStatus]] = {
-    Progress.OPEN: "pending",
-    Progress.BEGUN: "in_progress",
-    Progress.DONE: "completed",
+_STATUSES: Final[dict[PlanProgress, schema.PlanEntryStatus]] = {
+    PlanProgress.OPEN: "pending",
+    PlanProgress.BEGUN: "in_progress",
+    PlanProgress.DONE: "completed",
 }
 _LASTING: Final = ("session", "always", "project")  # answers that count for later calls, too
 _KINDS: Final[dict[str, schema.ToolKind]] = {
@@ -153,36 +153,36 @@ class Updates:
         self._streamed: dict[str, str] = {}  # what was told, piece by piece, of what is not over
         self._last: str | None = None  # the item that was told of last
 
-    def of(self, seen: Seen) -> Iterator[Update]:
+    def of(self, seen: SupervisionEvent) -> Iterator[Update]:
         """What an editor is told of it."""
         match seen:
-            case Shown(deltas):
+            case DeltasReceived(deltas):
                 for delta in deltas:
                     yield from self._grown(delta)
-            case Kept(_, Happened(event=event)):
+            case RecordReceived(_, EventRecorded(event=event)):
                 yield from self._told(event)
-            case Kept(_, Prompted(text=text)):
+            case RecordReceived(_, PromptQueued(text=text)):
                 self._last = None
                 if self._is_replayed:
                     yield acp.update_user_message_text(text)
-            case Kept(_, Published(paths=paths)) if paths:
+            case RecordReceived(_, PublicationRecorded(paths=paths)) if paths:
                 yield self._noticed(f"The project has it now: {paths} path(s).")
-            case Kept(_, TurnClosed()):
+            case RecordReceived(_, TurnClosed()):
                 self._streamed.clear()
             case _:
                 pass
 
     def _grown(self, delta: Delta) -> Iterator[Update]:
-        if delta.sort is not Sort.OUTPUT:
+        if delta.sort is not DeltaKind.OUTPUT:
             yield self._words(delta.item, delta.sort, delta.text)
             self._streamed[delta.item] = self._streamed.get(delta.item, "") + delta.text
 
-    def _words(self, item: str, sort: Sort, text: str) -> Update:
+    def _words(self, item: str, sort: DeltaKind, text: str) -> Update:
         """A piece of what is said; an editor joins pieces, so another item begins a paragraph."""
         if self._last is not None and self._last != item:
             text = f"\n\n{text}"
         self._last = item
-        is_said = sort is Sort.TEXT
+        is_said = sort is DeltaKind.TEXT
         say = acp.update_agent_message_text if is_said else acp.update_agent_thought_text
         return say(text)
 
@@ -193,19 +193,19 @@ class Updates:
 
     def _told(self, event: AnyEvent) -> Iterator[Update]:
         match event:
-            case Said(item) | Thought(item):
+            case TextCompleted(item) | ThinkingCompleted(item):
                 if rest := self._rest(event):
-                    sort = Sort.TEXT if isinstance(event, Said) else Sort.THOUGHT
+                    sort = DeltaKind.TEXT if isinstance(event, TextCompleted) else DeltaKind.THOUGHT
                     yield self._words(item, sort, rest)
             case _:
                 yield from self._done(event)
 
-    def _rest(self, event: Said | Thought) -> str:
+    def _rest(self, event: TextCompleted | ThinkingCompleted) -> str:
         """What was not told of it yet: all of what is said, if pieces in between were left out."""
         begun = self._streamed.pop(event.item, "")
         if event.text.startswith(begun):
             return event.text.removeprefix(begun)
-        return event.text if isinstance(event, Said) else ""
+        return event.text if isinstance(event, TextCompleted) else ""
 
     def _done(self, event: AnyEvent) -> Iterator[Update]:
         match event:
@@ -224,13 +224,13 @@ class Updates:
                 yield acp.update_tool_call(item, status=status, content=self._content(output))
             case FilesChanged(item, paths):
                 yield acp.update_tool_call(item, locations=self._places(paths))
-            case Planned(steps):
+            case PlanUpdated(steps):
                 yield acp.update_plan(
                     acp.plan_entry(step.text, status=_STATUSES[step.progress]) for step in steps
                 )
-            case Noticed(text):
+            case NoticeIssued(text):
                 yield self._noticed(text)
-            case Used(context_tokens=used, window_tokens=int(size)):
+            case UsageUpdated(context_tokens=used, window_tokens=int(size)):
                 yield schema.UsageUpdate(used=used, size=size, session_update="usage_update")
             case _:
                 pass
@@ -265,7 +265,7 @@ def _named(given: Mapping[str, object]) -> list[str]:
 
 
 def permission_call(
-    asked: Asked, started: ToolStarted | None, about: Opened
+    asked: QuestionAsked, started: ToolStarted | None, about: Opened
 ) -> schema.ToolCallUpdate:
     """What a permission is asked for: the call with its input and files, and why it is asked."""
     why = "\n".join(each for each in (asked.title, asked.detail) if each)
@@ -287,7 +287,7 @@ def permission_call(
     )
 
 
-def options_of(asked: Asked) -> list[schema.PermissionOption]:
+def options_of(asked: QuestionAsked) -> list[schema.PermissionOption]:
     """The answers to a question, as an editor offers them."""
     return [
         schema.PermissionOption(
@@ -299,7 +299,7 @@ def options_of(asked: Asked) -> list[schema.PermissionOption]:
     ]
 
 
-def _option_kind(choice: Choice) -> schema.PermissionOptionKind:
+def _option_kind(choice: AnswerChoice) -> schema.PermissionOptionKind:
     if choice.is_refusal or choice.word == "stop":
         return "reject_once"
     return "allow_always" if choice.word in _LASTING else "allow_once"

@@ -79,7 +79,7 @@ def arguments_of(text: str) -> dict[str, object] | str:
 
 
 def misfit(arguments: Mapping[str, object], schema: Mapping[str, object]) -> str:
-    """Return why arguments do not match a schema, or an empty string; checks a subset of JSON Schema."""
+    """Return why arguments do not match the schema, or ""; supports a subset of JSON Schema."""
     problems: list[str] = []
     for problem in _problems(arguments, schema, "", 0):
         problems.append(problem)

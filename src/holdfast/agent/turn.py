@@ -35,7 +35,7 @@ import msgspec
 from holdfast.agent import loop as guarding
 from holdfast.agent.arguments import arguments_of, misfit
 from holdfast.agent.failures import AnswerIncomplete, ContentRefused, ContextTooLong, GoingInCircles
-from holdfast.agent.history.tree import ABORTED, repairs, told
+from holdfast.agent.history.tree import ABORTED, repair_notice, repairs
 from holdfast.agent.loop import Budget, LoopEffect, LoopEvent, LoopPhase, step
 from holdfast.agent.model import (
     AnswerCompleted,
@@ -418,7 +418,7 @@ class AgentTurn:
         """Repair the history, append new input, and check whether a request is needed."""
         tree = self._log.tree
         if mended := repairs(tree):
-            self._log.put(*mended, TurnNote(told(len(mended))))
+            self._log.put(*mended, TurnNote(repair_notice(len(mended))))
         for id, text in tuple(tree.queued.items()):
             self._log.put(SteeringDequeued(id), self._entered(UserMessage(text, Origin.STEERING)))
             self._is_answered = False
@@ -554,7 +554,7 @@ class AgentTurn:
             text = f"{self._reply.text}\n\n{ABORTED}"
             self._log.enter(ModelMessage(text), ModelText(self._reply.id, text), id=self._reply.id)
         if mended := repairs(self._log.tree, is_aborted=self._is_stopped):
-            self._log.put(*mended, TurnNote(told(len(mended))))
+            self._log.put(*mended, TurnNote(repair_notice(len(mended))))
         return LoopEvent.SETTLED
 
     async def _inquire(self, asking: TurnQuestion) -> str:

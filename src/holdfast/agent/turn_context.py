@@ -59,15 +59,11 @@ class KeyRedactor:
 
     def over(self, told: _Told) -> _Told:
         """Return the item without keys; the identical object if there were none."""
-        if isinstance(
-            told,
-            (ModelText, ToolUseEnded),
-            # The complete item follows its deltas, so a withheld prefix of a key in the last delta is
-            # no longer needed.
-        ):
+        if isinstance(told, (ModelText, ToolUseEnded)):
+            # The complete item replaces its deltas, so their withheld key prefixes can be dropped.
             self._pieces = {at: each for at, each in self._pieces.items() if at[0] != told.item}
-        # Deltas of discarded answers never get a complete item that would release their prefixes.
         elif isinstance(told, TurnOver):
+            # Discarded answers never get a complete item that would drop their prefixes.
             self._pieces = {}
         if not self._any():
             return told
@@ -245,7 +241,7 @@ class ConversationLog:
         self.put(MessageAppended(id or new_id(), self.tree.head, message), *news)
 
     async def kept(self) -> None:
-        """Wait until everything emitted so far is recorded; if it never will be, until cancelled."""
+        """Wait until everything emitted so far is recorded; forever if the reader has gone."""
         if not await self.outbox.kept():
             # The reader has gone, so the turn is about to be cancelled. Returning would let it act
             # on records that are not durable.

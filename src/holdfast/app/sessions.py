@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.app.failures import SessionAmbiguous, SessionMissing, SessionReadOnly
 from holdfast.app.settings import Settings
-from holdfast.host import read_book
+from holdfast.host import read_session_journal
 from holdfast.host.model import AnyRecord
 from holdfast.world import (
     IdMaker,
@@ -111,7 +111,7 @@ class Sessions:
     def records(self, session: KeptSession, *, after: int = 0) -> list[tuple[int, AnyRecord]]:
         """All that is written down of it, each with its number; whoever writes meanwhile."""
         try:
-            return list(read_book(self._directory / session.id / _JOURNAL, after=after))
+            return list(read_session_journal(self._directory / session.id / _JOURNAL, after=after))
         except DiskMissing:
             return []
 

@@ -22,7 +22,7 @@ from holdfast.cli.foreign_transcripts import (
     output,
     shortened,
 )
-from holdfast.runners.model import Ending, Said, Thought, ToolStarted
+from holdfast.runners.model import TextCompleted, ThinkingCompleted, ToolStarted, TurnEnding
 
 _INTERRUPTED: Final = "[Request interrupted by user"
 _TITLE_MOST: Final = 200
@@ -85,7 +85,7 @@ def steps(line: bytes) -> Iterator[Step]:
 def _of_person(part: _Part, at_ms: int) -> Step | None:
     match part.type:
         case "text" if part.text.startswith(_INTERRUPTED):
-            return Over(Ending.INTERRUPTED, at_ms)
+            return Over(TurnEnding.INTERRUPTED, at_ms)
         case "text" if part.text:
             return Asked(part.text, at_ms)
         case "tool_result":
@@ -98,9 +98,9 @@ def _of_person(part: _Part, at_ms: int) -> Step | None:
 def _of_agent(part: _Part, item: str, at_ms: int) -> Step | None:
     match part.type:
         case "text" if part.text:
-            return Did(Said(item, shortened(part.text)), at_ms)
+            return Did(TextCompleted(item, shortened(part.text)), at_ms)
         case "thinking" if part.thinking:
-            return Did(Thought(item, shortened(part.thinking)), at_ms)
+            return Did(ThinkingCompleted(item, shortened(part.thinking)), at_ms)
         case "tool_use":
             command = part.input.get("command") or part.input.get("file_path") or part.name
             return Did(

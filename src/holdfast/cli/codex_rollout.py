@@ -23,15 +23,15 @@ from holdfast.cli.foreign_transcripts import (
     output,
     shortened,
 )
-from holdfast.runners.model import Ending, Said, Thought, ToolStarted
+from holdfast.runners.model import TextCompleted, ThinkingCompleted, ToolStarted, TurnEnding
 
 _STATUS: Final = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,10})$", re.MULTILINE)
 _STATUS_WITHIN: Final = 400  # characters at the beginning of an output
 _TITLE_MOST: Final = 200
 _ENDINGS: Final = {
-    "task_complete": Ending.COMPLETED,
-    "turn_complete": Ending.COMPLETED,
-    "turn_aborted": Ending.INTERRUPTED,
+    "task_complete": TurnEnding.COMPLETED,
+    "turn_complete": TurnEnding.COMPLETED,
+    "turn_aborted": TurnEnding.INTERRUPTED,
 }
 
 
@@ -135,11 +135,11 @@ def _item(payload: msgspec.Raw, at_ms: int) -> Iterator[Step]:
         case "message":
             message = msgspec.json.decode(payload, type=_Message)
             if message.role == "assistant" and (text := _joined(message.content)):
-                yield Did(Said(message.id or "", shortened(text)), at_ms)
+                yield Did(TextCompleted(message.id or "", shortened(text)), at_ms)
         case "reasoning":
             reasoning = msgspec.json.decode(payload, type=_Reasoning)
             if text := _joined(reasoning.summary):
-                yield Did(Thought(reasoning.id or "", shortened(text)), at_ms)
+                yield Did(ThinkingCompleted(reasoning.id or "", shortened(text)), at_ms)
         case "function_call" | "custom_tool_call":
             yield Did(_started(msgspec.json.decode(payload, type=_Call)), at_ms)
         case "function_call_output" | "custom_tool_call_output":

@@ -9,19 +9,26 @@ from typing import Final
 
 from holdfast.host.model import (
     AnyRecord,
-    Happened,
-    Opened,
-    Prompted,
-    Repaired,
+    EventRecorded,
+    PromptQueued,
+    SessionOpened,
+    ToolsRepaired,
     TurnBegun,
     TurnClosed,
 )
-from holdfast.runners.model import Ending, Said, SessionKnown, Thought, ToolEnded, ToolStarted
+from holdfast.runners.model import (
+    SessionKnown,
+    TextCompleted,
+    ThinkingCompleted,
+    ToolEnded,
+    ToolStarted,
+    TurnEnding,
+)
 
 TEXT_MOST: Final = 100_000  # characters of one text
 _UNASKED: Final = "(It went on by itself.)"
 
-Told = Said | Thought | ToolStarted | ToolEnded
+Told = TextCompleted | ThinkingCompleted | ToolStarted | ToolEnded
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +60,23 @@ class Did:
 class Over:
     """A turn was said to be over."""
 
-    ending: Ending
+    ending: TurnEnding
     at_ms: int
 
 
 Step = Asked | Did | Over
 
 
-def records_of(opened: Opened, steps: Iterable[Step], *, known: str | None) -> Iterator[AnyRecord]:
+def records_of(
+    opened: SessionOpened, steps: Iterable[Step], *, known: str | None
+) -> Iterator[AnyRecord]:
     """All records of a session in which this was said and done, every turn of it over.
 
     `known` is the word by which its runner goes on with it, if one can.
     """
     yield opened
     if known is not None:
-        yield Happened(0, SessionKnown(known))
+        yield EventRecorded(0, SessionKnown(known))
     telling = _Telling()
     for step in steps:
         yield from telling.after(step)
@@ -121,24 +130,24 @@ class _Telling:
             case Over(ending):
                 yield from self.closed(ending)
 
-    def closed(self, ending: Ending | None = None) -> Iterator[AnyRecord]:
+    def closed(self, ending: TurnEnding | None = None) -> Iterator[AnyRecord]:
         """The end of a turn; where nobody says how it ended, by whether it was answered."""
         if not self.is_open:
             return
         if self.tools:
-            yield Repaired(self.turn, tuple(self.tools))
-        usual = Ending.COMPLETED if self.has_answered else Ending.INTERRUPTED
+            yield ToolsRepaired(self.turn, tuple(self.tools))
+        usual = TurnEnding.COMPLETED if self.has_answered else TurnEnding.INTERRUPTED
         yield TurnClosed(self.turn, ending or usual, self.at_ms)
         self.is_open = self.has_answered = False
         self.tools.clear()
 
     def _begun(self, text: str) -> Iterator[AnyRecord]:
         self.turn, self.is_open, self.asked = self.turn + 1, True, text
-        yield Prompted(f"imported-{self.turn}", self.turn, shortened(text), self.at_ms)
+        yield PromptQueued(f"imported-{self.turn}", self.turn, shortened(text), self.at_ms)
         yield TurnBegun(self.turn, self.at_ms)
 
     def _told(self, event: Told) -> Iterator[AnyRecord]:
-        self.asked, self.has_answered = None, isinstance(event, Said)
+        self.asked, self.has_answered = None, isinstance(event, TextCompleted)
         match event:
             case ToolStarted(item):
                 self.tools[item] = None
@@ -146,6 +155,6 @@ class _Telling:
                 if item not in self.tools:
                     return
                 del self.tools[item]
-            case Said() | Thought():
+            case TextCompleted() | ThinkingCompleted():
                 pass
-        yield Happened(self.turn, event)
+        yield EventRecorded(self.turn, event)

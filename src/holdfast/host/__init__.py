@@ -1,6 +1,6 @@
-"""A conversation that nothing can interrupt: one process holds its runner and its journal.
+"""The host: one process per session that holds its runner, its journal and a socket.
 
-What it offers is loaded when it is first asked for: who dials a host needs little of it.
+Names are loaded on first use, because clients of a host need few of them.
 """
 
 from __future__ import annotations
@@ -10,85 +10,91 @@ from typing import TYPE_CHECKING
 from holdfast import lazy_exports
 
 if TYPE_CHECKING:
-    from holdfast.host.client import Call, Kept, News, Shown, calling
-    from holdfast.host.draft import DraftedWorkshop
-    from holdfast.host.journal import compose_book, read_book
-    from holdfast.host.protocol import Role, Standing, Trouble
-    from holdfast.host.server import HostOrder, run_host
-    from holdfast.host.session import Phase, Session, fold
+    from holdfast.host.client import (
+        DeltasReceived,
+        HostClient,
+        HostNews,
+        RecordReceived,
+        connect_host,
+    )
+    from holdfast.host.draft import WorkbenchDraft
+    from holdfast.host.journal import compose_journal, read_session_journal
+    from holdfast.host.protocol import ClientRole, JournalTrouble, SessionStatus
+    from holdfast.host.server import HostConfig, run_host
+    from holdfast.host.session import SessionPhase, SessionState, fold
     from holdfast.host.supervision import (
-        Awaited,
-        Ended,
-        Reach,
+        HostAccess,
+        HostSupervisor,
         Reconnected,
         Reconnecting,
         Responsive,
-        Seat,
-        Seen,
+        SupervisionEvent,
         Unresponsive,
+        WaitEnded,
+        WaitingSeen,
         end_host,
-        seated,
+        supervise_host,
     )
 
 __all__ = [
-    "Awaited",
-    "Call",
-    "DraftedWorkshop",
-    "Ended",
-    "HostOrder",
-    "Kept",
-    "News",
-    "Phase",
-    "Reach",
+    "ClientRole",
+    "DeltasReceived",
+    "HostAccess",
+    "HostClient",
+    "HostConfig",
+    "HostNews",
+    "HostSupervisor",
+    "JournalTrouble",
     "Reconnected",
     "Reconnecting",
+    "RecordReceived",
     "Responsive",
-    "Role",
-    "Seat",
-    "Seen",
-    "Session",
-    "Shown",
-    "Standing",
-    "Trouble",
+    "SessionPhase",
+    "SessionState",
+    "SessionStatus",
+    "SupervisionEvent",
     "Unresponsive",
-    "calling",
-    "compose_book",
+    "WaitEnded",
+    "WaitingSeen",
+    "WorkbenchDraft",
+    "compose_journal",
+    "connect_host",
     "end_host",
     "fold",
-    "read_book",
+    "read_session_journal",
     "run_host",
-    "seated",
+    "supervise_host",
 ]
 
 __getattr__ = lazy_exports(
     __name__,
     {
-        "Call": "client",
-        "DraftedWorkshop": "draft",
-        "Ended": "supervision",
-        "HostOrder": "server",
-        "Kept": "client",
-        "News": "client",
-        "Phase": "session",
-        "Reach": "supervision",
+        "HostClient": "client",
+        "WorkbenchDraft": "draft",
+        "WaitEnded": "supervision",
+        "HostConfig": "server",
+        "RecordReceived": "client",
+        "HostNews": "client",
+        "SessionPhase": "session",
+        "HostAccess": "supervision",
         "Reconnected": "supervision",
         "Reconnecting": "supervision",
         "Responsive": "supervision",
-        "Role": "protocol",
-        "Seat": "supervision",
-        "Seen": "supervision",
-        "Session": "session",
-        "Shown": "client",
-        "Standing": "protocol",
-        "Trouble": "protocol",
-        "Awaited": "supervision",
+        "ClientRole": "protocol",
+        "HostSupervisor": "supervision",
+        "SupervisionEvent": "supervision",
+        "SessionState": "session",
+        "DeltasReceived": "client",
+        "SessionStatus": "protocol",
+        "JournalTrouble": "protocol",
+        "WaitingSeen": "supervision",
         "Unresponsive": "supervision",
-        "calling": "client",
-        "compose_book": "journal",
+        "connect_host": "client",
+        "compose_journal": "journal",
         "end_host": "supervision",
         "fold": "session",
-        "read_book": "journal",
+        "read_session_journal": "journal",
         "run_host": "server",
-        "seated": "supervision",
+        "supervise_host": "supervision",
     },
 )

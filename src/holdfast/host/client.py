@@ -1,4 +1,4 @@
-"""Dial a host: lead its session, or watch it, from any point of its journal."""
+"""Client of a host: lead or watch a session, from any record of its journal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from typing import NamedTuple
 import msgspec
 
 from holdfast import __version__
-from holdfast.host.model import Abort, Answer, AnyRecord, Close, Command, Prompt, Steer
+from holdfast.host.model import (
+    AbortCommand,
+    AnswerCommand,
+    AnyRecord,
+    CloseCommand,
+    HostCommand,
+    PromptCommand,
+    SteerCommand,
+)
 from holdfast.host.protocol import (
     ABORT,
     ANSWER,
@@ -23,13 +31,13 @@ from holdfast.host.protocol import (
     STEER,
     TROUBLE,
     WATCH,
+    Acknowledgement,
     AttachParams,
-    Done,
-    Pulse,
-    Role,
-    Standing,
-    Told,
-    Trouble,
+    ClientRole,
+    JournalTrouble,
+    LoopHealth,
+    RecordBatch,
+    SessionStatus,
     WatchParams,
     hello,
 )
@@ -49,64 +57,66 @@ TIMEOUT = 30.0
 HELLO_TIMEOUT = 10.0
 PING_TIMEOUT = 5.0
 
-_METHODS: dict[type[Command], str] = {
-    Prompt: PROMPT,
-    Steer: STEER,
-    Answer: ANSWER,
-    Abort: ABORT,
-    Close: CLOSE,
+_METHODS: dict[type[HostCommand], str] = {
+    PromptCommand: PROMPT,
+    SteerCommand: STEER,
+    AnswerCommand: ANSWER,
+    AbortCommand: ABORT,
+    CloseCommand: CLOSE,
 }
 
 
-class Kept(NamedTuple):
-    """A record of the session, with its number: who has seen it need not be told again."""
+class RecordReceived(NamedTuple):
+    """A record with its sequence number, which is the cursor to resume from."""
 
     seq: int
     record: AnyRecord
 
 
-class Shown(NamedTuple):
-    """Pieces of what is being said or printed; what they belong to will be kept as a whole."""
+class DeltasReceived(NamedTuple):
+    """Streaming output; a record with the complete item follows."""
 
     deltas: tuple[Delta, ...]
 
 
-News = Kept | Shown | Trouble
+HostNews = RecordReceived | DeltasReceived | JournalTrouble
 
-_records = msgspec.json.Decoder(Told)
+_records = msgspec.json.Decoder(RecordBatch)
 _deltas = msgspec.json.Decoder(tuple[Delta, ...])
-_trouble = msgspec.json.Decoder(Trouble)
+_trouble = msgspec.json.Decoder(JournalTrouble)
 
 
-class Call:
-    """A connection with a host; it ends with the host, and is never dialled again by itself."""
+class HostClient:
+    """A connection to a host; it does not reconnect."""
 
-    def __init__(self, connection: Connection, standing: Standing) -> None:
+    def __init__(self, connection: Connection, standing: SessionStatus) -> None:
         self._connection = connection
-        self.standing = standing  # as it was when we came
+        self.standing = standing  # when this client attached
         self._watches = 0
 
-    async def command(self, command: Command) -> int:
-        """Have something done; return once that is written down, up to which record."""
+    async def command(self, command: HostCommand) -> int:
+        """Send a command; return the last sequence number when its records are durable."""
         method = _METHODS[type(command)]
-        done = await self._connection.request(method, command, timeout=TIMEOUT, result=Done)
+        done = await self._connection.request(
+            method, command, timeout=TIMEOUT, result=Acknowledgement
+        )
         return done.seq
 
-    async def state(self) -> Standing:
-        """Say where the session stands now."""
-        return await self._connection.request(STATE, timeout=TIMEOUT, result=Standing)
+    async def state(self) -> SessionStatus:
+        """Return the current status of the session."""
+        return await self._connection.request(STATE, timeout=TIMEOUT, result=SessionStatus)
 
-    async def ping(self) -> Pulse:
-        """Say for how long each loop of the host has made no progress; late is no answer."""
-        return await self._connection.request("ping", timeout=PING_TIMEOUT, result=Pulse)
+    async def ping(self) -> LoopHealth:
+        """Return how long each loop of the host has made no progress; raises RequestTimedOut."""
+        return await self._connection.request("ping", timeout=PING_TIMEOUT, result=LoopHealth)
 
-    async def watch(self, *, after: int = 0) -> AsyncGenerator[list[News]]:
-        """Yield everything after a record, and what is shown meanwhile, until the host is gone."""
+    async def watch(self, *, after: int = 0) -> AsyncGenerator[list[HostNews]]:
+        """Yield records after a sequence number, and deltas, until the connection ends."""
         self._watches += 1
         number = self._watches
         with self._connection.subscribe() as told:
             params = WatchParams(after, number)
-            await self._connection.request(WATCH, params, timeout=TIMEOUT, result=Done)
+            await self._connection.request(WATCH, params, timeout=TIMEOUT, result=Acknowledgement)
             while True:
                 batch = await told.receive()
                 if news := [each for one in batch for each in _read(one, number)]:
@@ -114,35 +124,35 @@ class Call:
 
 
 @asynccontextmanager
-async def calling(
-    path: Path, *, role: Role = Role.LEAD, generation: int | None = None
-) -> AsyncGenerator[Call]:
-    """Dial the host that listens at a path, and attach to its session."""
-    async with called(await connect(path), role=role, generation=generation) as call:
+async def connect_host(
+    path: Path, *, role: ClientRole = ClientRole.LEAD, generation: int | None = None
+) -> AsyncGenerator[HostClient]:
+    """Connect to the socket of a host, and attach to its session."""
+    async with attach_host(await connect(path), role=role, generation=generation) as call:
         yield call
 
 
 @asynccontextmanager
-async def called(
-    transport: Transport, *, role: Role = Role.LEAD, generation: int | None = None
-) -> AsyncGenerator[Call]:
-    """Attach to a session over a connection with its host."""
+async def attach_host(
+    transport: Transport, *, role: ClientRole = ClientRole.LEAD, generation: int | None = None
+) -> AsyncGenerator[HostClient]:
+    """Attach to a session over an open transport."""
     gate = HandshakeGate(method=HELLO)
     async with Connection(transport, ConnectionConfig(calls=gate, peer="host")) as connection:
         us = hello("holdfast", __version__)
         await send_hello(connection, us, gate, timeout=HELLO_TIMEOUT)
         attach = AttachParams(role, generation)
-        standing = await connection.request(ATTACH, attach, timeout=TIMEOUT, result=Standing)
-        yield Call(connection, standing)
+        standing = await connection.request(ATTACH, attach, timeout=TIMEOUT, result=SessionStatus)
+        yield HostClient(connection, standing)
 
 
-def _read(told: Notification, number: int) -> Sequence[News]:
+def _read(told: Notification, number: int) -> Sequence[HostNews]:
     match told.method:
         case method if method == RECORDS:
             read = _records.decode(told.params)
-            return [Kept(*each) for each in read.records] if read.watch == number else ()
+            return [RecordReceived(*each) for each in read.records] if read.watch == number else ()
         case method if method == DELTAS:
-            return (Shown(_deltas.decode(told.params)),)
+            return (DeltasReceived(_deltas.decode(told.params)),)
         case method if method == TROUBLE:
             return (_trouble.decode(told.params),)
         case _:

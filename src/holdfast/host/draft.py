@@ -1,6 +1,6 @@
-"""The draft of a session: kept up to date before a turn, and kept as it is after one.
+"""The draft of a session: refreshed before each turn, recorded after it.
 
-The workbench is loaded when it is first needed: a host answers before there is a turn.
+The workbench is imported on first use, so that a host can answer before there is a turn.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from holdfast import telemetry, workbench
-from holdfast.host.journal import JOURNAL, read_book
+from holdfast.host.journal import JOURNAL, read_session_journal
 from holdfast.host.model import TurnClosed
-from holdfast.host.ports import Delivered, Revisited
-from holdfast.host.report_page import Touched, report_page, report_record, turn_report
+from holdfast.host.ports import DraftRevision, PublishResult
+from holdfast.host.report_page import TouchedFile, report_page, report_record, turn_report
 from holdfast.workbench.failures import DraftMissing
 from holdfast.world import SystemDisk, WriterThread, disk_failure, make_private, replace_file
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from holdfast.workbench.model import Revision
 
 
-# Keep a report of every turn beside the journal: a page and a record, readable offline.
+# Report of a turn: an HTML page and a JSON record beside the journal, readable offline.
 
 REPORTS: Final = "reports"
 
 
 def write_report(
-    directory: Path, journal: str, closed: TurnClosed, touched: Sequence[Touched] | None
+    directory: Path, journal: str, closed: TurnClosed, touched: Sequence[TouchedFile] | None
 ) -> Path:
-    """Write the report of a turn from the journal in a directory; return its page.
+    """Write the report of a turn, and return the path of its page.
 
-    Secrets are taken out on the way. Written again, it is there once.
+    Secrets are redacted. Writing the same report again replaces it.
     """
-    records = (record for _, record in read_book(directory / journal))  # of every turn
+    records = (record for _, record in read_session_journal(directory / journal))  # of all turns
     report = turn_report(records, closed, touched)
     try:
         make_private(directory / REPORTS)
@@ -55,8 +55,8 @@ def write_report(
 Result = TypeVar("Result")
 
 
-class DraftedWorkshop:
-    """A draft of a project, seen to in a thread of its own: looking at a project takes time."""
+class WorkbenchDraft:
+    """A workbench draft; blocking work runs in a writer thread."""
 
     def __init__(
         self,
@@ -68,9 +68,9 @@ class DraftedWorkshop:
         *,
         with_ignored: Callable[[], bool] = lambda: False,
     ) -> None:
-        """See to this draft; reports go into the directory of the session, beside its journal.
+        """Use this draft; reports are written to the directory of the session.
 
-        `with_ignored` is asked before each publication whether it takes what git ignores along.
+        `with_ignored` is called before each publication: whether to include files that git ignores.
         """
         self._project, self._state = project, state
         self._draft = draft
@@ -78,43 +78,43 @@ class DraftedWorkshop:
         self._directory = directory
         self._with_ignored = with_ignored
         self._workbench: Workbench | None = None
-        self._before = self._last = 0  # the last revision before the turn, and by now
+        self._before = self._last = 0  # newest revision before the turn, and now
 
     async def prepare(self) -> None:
-        """Let the draft show what the person has changed meanwhile, and keep how it is."""
+        """Bring changes of the project into the draft, and record a revision."""
         await self._apart(self._entered)
 
-    async def revise(self, cause: str) -> Revisited | None:
-        """Keep how the draft is now; None if nothing has changed since it was prepared."""
+    async def revise(self, cause: str) -> DraftRevision | None:
+        """Record a revision of the draft; None if nothing changed since `prepare`."""
         made = await self._apart(
             lambda: workbench.revise(self._bench(), self._draft, cause, since=self._last)
         )
         if made is None:
             return None
         self._before, self._last = self._last, made.number
-        return Revisited(made.number, made.checkpoint)
+        return DraftRevision(made.number, made.checkpoint)
 
-    async def publish(self, key: str) -> Delivered:
-        """Let the project have what the draft changes; done before under this key, it is so."""
+    async def publish(self, key: str) -> PublishResult:
+        """Publish the draft; a repeated call with the same key returns the first result."""
         return await self._apart(lambda: self._published(key))
 
-    async def report(self, closed: TurnClosed, made: Revisited | None) -> str:
-        """Keep a report of a turn that is over, where a person finds it; return where."""
+    async def report(self, closed: TurnClosed, made: DraftRevision | None) -> str:
+        """Write the report of a turn, and return its path."""
         return await self._apart(lambda: self._reported(closed, made))
 
-    def _reported(self, closed: TurnClosed, made: Revisited | None) -> str:
+    def _reported(self, closed: TurnClosed, made: DraftRevision | None) -> str:
         touched = None if made is None else self._touched(made)
         return str(write_report(self._directory, JOURNAL, closed, touched))
 
-    def _published(self, key: str) -> Delivered:
+    def _published(self, key: str) -> PublishResult:
         order = workbench.PublishOrder(
             draft=self._draft, key=key, with_ignored=self._with_ignored()
         )
         done = workbench.publish(self._bench(), order)
-        return Delivered(done.count, done.checkpoint)
+        return PublishResult(done.count, done.checkpoint)
 
-    def _touched(self, made: Revisited) -> list[Touched]:
-        """What a turn changed since the revision before it, or since the project as it was."""
+    def _touched(self, made: DraftRevision) -> list[TouchedFile]:
+        """Return what the turn changed, since the revision before it or since the project."""
         with self._bench().kept_open() as bench:
             draft = next(each for each in workbench.list_drafts(bench) if each.id == self._draft)
             before = [each for each in draft.revisions if each.number <= self._before]
@@ -123,12 +123,13 @@ class DraftedWorkshop:
                 return []
             changes = workbench.compare(bench, since, made.checkpoint)
         deed = workbench.change_kind
-        return [Touched(str(each.path), deed(each.before, each.after)) for each in changes]
+        return [TouchedFile(str(each.path), deed(each.before, each.after)) for each in changes]
 
     def _entered(self) -> None:
         try:
             revisions = self._revisions()
-        except DraftMissing:  # one without changes goes when its session is ended: it goes on
+        # An unchanged draft is removed when its session ends. The session may be resumed.
+        except DraftMissing:
             workbench.reopen_draft(self._bench(), self._draft)
             revisions = self._revisions()
         self._before = self._last = revisions[-1].number if revisions else 0
@@ -138,7 +139,7 @@ class DraftedWorkshop:
             return entered.draft.revisions
 
     def _bench(self) -> Workbench:
-        """Always the same: it remembers how far it has read its log."""
+        """Return the workbench, always the same object: it caches how far its log is read."""
         if self._workbench is None:
             self._workbench = workbench.Workbench.at(self._project, self._state)
         return self._workbench

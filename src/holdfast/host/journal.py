@@ -1,7 +1,13 @@
-"""The journal of one session, in the hands of the one host that writes it.
+"""The journal of one session, with the host as its only writer.
 
-What is decided counts at once for whatever is decided next, and is told to nobody before it is on
-disk. If it cannot get there, it was never decided.
+There are two states. `session` includes records that are still being written: the next decision is
+based on it. `kept` includes only durable records: what leaves the process is based on it.
+
+    decide ──▶ write() ──▶ session ──group commit──▶ kept ──▶ followers
+
+A write that fails is rolled back: `session` is folded again from `kept` and the writes that are
+still pending. Group commit may complete writes out of order of their tasks, so `_take_up` applies
+them by sequence number.
 """
 
 from __future__ import annotations
@@ -17,10 +23,10 @@ import msgspec
 
 from holdfast.failures import Failure
 from holdfast.host.failures import JournalRepaired
-from holdfast.host.journal_tail import Line, Tail, pages
-from holdfast.host.model import AnyRecord, Happened
-from holdfast.host.session import Session, fold
-from holdfast.runners.model import Remembered
+from holdfast.host.journal_tail import JournalLine, JournalTail, pages
+from holdfast.host.model import AnyRecord, EventRecorded
+from holdfast.host.session import SessionState, fold
+from holdfast.runners.model import MemoryRecorded
 from holdfast.world import (
     Disk,
     GroupCommit,
@@ -34,7 +40,7 @@ from holdfast.world import (
     read_journal,
 )
 
-JOURNAL: Final = "journal.jsonl"  # in the directory of a session
+JOURNAL: Final = "journal.jsonl"  # file name in the session's directory
 SCHEMA: Final[RecordSchema] = Schema("session", 1, ())
 
 _LOSSES: Final = frozenset({"unreadable", "missing"})
@@ -43,89 +49,91 @@ _decoder: Final = msgspec.json.Decoder[AnyRecord](AnyRecord)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Writing:
-    """What was decided, when, and where the session stood before and after."""
+class _PendingWrite:
+    """A write in progress, with the state before and after it."""
 
     records: tuple[AnyRecord, ...]
     since: float
-    before: Session
-    after: Session
+    before: SessionState
+    after: SessionState
 
 
-class Book:
-    """Where a session stands, and all that was written down of it."""
+class SessionJournal:
+    """State and records of a session."""
 
     def __init__(self, journal: Journal, run: Runner) -> None:
         self._journal = journal
         self._commit = GroupCommit(journal, run=run)
-        self._tail = Tail()
+        self._tail = JournalTail()
         self._stirred = anyio.Event()
-        self.session = self._kept = fold(Session(), map(_read, journal.read()))
-        self._writing: list[_Writing] = []  # on their way to the disk
-        self._arrived: dict[int, _Writing] = {}  # there, by the number of the first record
-        self._taken = journal.seq  # up to which record `_kept` goes
+        self.session = self._kept = fold(SessionState(), map(_read, journal.read()))
+        self._writing: list[_PendingWrite] = []  # not durable yet, oldest first
+        # Durable but not applied, by first sequence number.
+        self._arrived: dict[int, _PendingWrite] = {}
+        self._taken = journal.seq  # sequence number up to which `_kept` is applied
 
     @classmethod
-    def open(cls, disk: Disk, path: Path, *, name: str, run: Runner) -> Book:
-        """Become the one writer of a session's journal, and read where the session stands."""
+    def open(cls, disk: Disk, path: Path, *, name: str, run: Runner) -> SessionJournal:
+        """Lock the journal as its only writer, and read the state of the session."""
         return cls(Journal.open(disk, path, schema=SCHEMA, log=name), run)
 
     @property
     def seq(self) -> int:
-        """The number of the last record that is on disk."""
+        """Sequence number of the last durable record."""
         return self._journal.seq
 
     @property
-    def kept(self) -> Session:
-        """Where the session stands by what is on disk: what may be acted upon."""
+    def kept(self) -> SessionState:
+        """State of the session by durable records: the only one to act upon."""
         return self._kept
 
     @property
     def damage(self) -> JournalRepaired | None:
-        """What was lost from it before it was opened; None if nothing was.
+        """What was lost before the journal was opened; None if nothing was.
 
-        A last record that was never finished is no loss: nobody was told that it is there.
+        An incomplete last record is not a loss: it was never acknowledged.
         """
         repairs = self._journal.repairs
         lost = [each for each in repairs.damage if each.reason in _LOSSES]
-        if not lost or not repairs.set_aside:  # a gap that an earlier host has reported
+        if not lost or not repairs.set_aside:  # an earlier host has already reported the gap
             return None
         aside = [str(self._journal.path.parent / name) for name in repairs.set_aside]
         return JournalRepaired(count=len(lost), set_aside=", ".join(aside))
 
     @property
     def writing_for(self) -> float:
-        """For how many seconds the oldest record has been on its way to the disk."""
+        """Seconds for which the oldest pending write has been waiting for the disk."""
         return anyio.current_time() - self._writing[0].since if self._writing else 0.0
 
-    def remembered(self) -> Iterator[Remembered]:
-        """All that the runner has had kept for itself, in order, as far as it is on disk."""
+    def remembered(self) -> Iterator[MemoryRecorded]:
+        """Yield the durable records that the runner stored for itself, in order."""
         for entry in self._journal.read():
-            if _REMEMBERED in entry.data:  # most of the others need not be read for that
+            # A cheap test on the bytes: most records need not be decoded.
+            if _REMEMBERED in entry.data:
                 match _read(entry):
-                    case Happened(event=Remembered() as remembered):
+                    case EventRecorded(event=MemoryRecorded() as remembered):
                         yield remembered
                     case _:
                         pass
 
     async def write(self, *records: AnyRecord) -> int:
-        """Write down what was decided, all or nothing; return the number of the last record.
+        """Append records, all or none; return the last sequence number when they are durable.
 
-        What is on its way to the disk cannot be called back: who is cancelled waits for its end.
+        Cancellation is deferred until the write has ended, since it cannot be undone.
         """
         before = self.session
         self.session = fold(before, records)
-        writing = _Writing(records, anyio.current_time(), before, self.session)
+        writing = _PendingWrite(records, anyio.current_time(), before, self.session)
         self._writing.append(writing)
         last = 0
         with anyio.CancelScope(shield=True):
             last = await self._arrival(writing)
-            while self._taken < last:  # those before have arrived, too
+            while self._taken < last:  # earlier writes are durable, but may not be applied yet
                 await self.stirred()
         return last
 
-    async def _arrival(self, writing: _Writing) -> int:
-        """Wait until it is on disk, and take it up; what is refused was never decided."""
+    async def _arrival(self, writing: _PendingWrite) -> int:
+        """Wait for the commit, and apply it; on failure roll back `session`."""
         try:
             cursor = await self._commit.append(*writing.records)
         except Failure:
@@ -139,11 +147,12 @@ class Book:
         return cursor.sequence
 
     def _take_up(self) -> None:
-        """Take what is on disk up in its order there, whoever was told first."""
+        """Apply durable writes by sequence number, in whatever order their tasks woke up."""
         while (first := self._taken + 1) in self._arrived:
             writing = self._arrived.pop(first)
             self._writing.remove(writing)
-            is_known = self._kept is writing.before  # nearly always
+            # Nearly always, since most writes do not overlap: then there is nothing to fold again.
+            is_known = self._kept is writing.before
             self._kept = writing.after if is_known else fold(self._kept, writing.records)
             self._taken += len(writing.records)
             self._tail.add(first, map(msgspec.json.encode, writing.records))
@@ -151,8 +160,8 @@ class Book:
             self.session = self._kept
         self.stir()
 
-    async def follow(self, after: int) -> AsyncGenerator[list[Line]]:
-        """Yield everything after a number, in pages: first what there is, then what comes."""
+    async def follow(self, after: int) -> AsyncGenerator[list[JournalLine]]:
+        """Yield records after a sequence number in pages: first existing ones, then new ones."""
         while True:
             page = self._tail.page(after)
             if page:
@@ -167,21 +176,21 @@ class Book:
                 await self.stirred()
 
     def stir(self) -> None:
-        """Wake whoever waits for something to have changed."""
+        """Wake all tasks that wait for a change."""
         self._stirred.set()
         self._stirred = anyio.Event()
 
     async def stirred(self) -> None:
-        """Wait until something has changed."""
+        """Wait for the next change."""
         await self._stirred.wait()
 
     def close(self) -> None:
-        """Let another host have it."""
+        """Release the lock."""
         self._journal.close()
 
 
-def read_book(path: Path, *, after: int = 0) -> Iterator[tuple[int, AnyRecord]]:
-    """Everything that is written down of a session, with its number, whoever writes meanwhile."""
+def read_session_journal(path: Path, *, after: int = 0) -> Iterator[tuple[int, AnyRecord]]:
+    """Yield all records with their sequence numbers; safe while a host is writing."""
     for entry in read_journal(SystemDisk(), path, schema=SCHEMA, after=after):
         yield entry.seq, _read(entry)
 
@@ -191,11 +200,11 @@ def _read(entry: JournalEntry) -> AnyRecord:
     return record
 
 
-# Write a whole journal at once, for a conversation that was held elsewhere.
+# Journals of imported conversations.
 
 
-def compose_book(directory: Path, records: Iterable[AnyRecord], *, name: str) -> bool:
-    """Make these the first records of a session, all or none; say whether it had none before."""
+def compose_journal(directory: Path, records: Iterable[AnyRecord], *, name: str) -> bool:
+    """Write the first records of a session, all or none; False if it already has records."""
     journal = Journal.open(SystemDisk(), directory / JOURNAL, schema=SCHEMA, log=name)
     try:
         if journal.seq:

@@ -1,59 +1,58 @@
-"""The end of a log that need not be read from the disk again, in bounded memory."""
+"""In-memory tail of a journal, bounded in bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 
-TAIL_BYTES: Final = 2**20  # whoever is further behind reads the log
+# Followers that are further behind read the journal from disk.
+TAIL_BYTES: Final = 2**20
 PAGE_BYTES: Final = 256 * 2**10
 
 
-class Line(Protocol):
-    """One record as it stands in the log, with its number."""
+class JournalLine(Protocol):
+    """An encoded record with its sequence number."""
 
     @property
-    def seq(self) -> int:
-        """Its number."""
-        ...
+    def seq(self) -> int: ...
 
     @property
-    def data(self) -> bytes:
-        """What it says."""
-        ...
+    def data(self) -> bytes: ...
 
 
-class Remembered(NamedTuple):
-    """A line that need not be read again."""
+class CachedLine(NamedTuple):
+    """A record in the cache."""
 
     seq: int
     data: bytes
 
 
-class Tail:
-    """The last lines of a log; their numbers follow one another."""
+class JournalTail:
+    """The last records of a journal, without gaps."""
 
     def __init__(self, *, bytes_max: int = TAIL_BYTES) -> None:
         self._bytes_max = bytes_max
-        self._lines: list[Remembered] = []
+        self._lines: list[CachedLine] = []
         self._bytes = 0
 
     def add(self, first: int, lines: Iterable[bytes]) -> None:
-        """Add what was written, from this number on; what is far back is forgotten."""
+        """Append records from a sequence number on; the oldest are dropped."""
         if self._lines and self._lines[-1].seq != first - 1:
             self._lines, self._bytes = [], 0
         for seq, data in enumerate(lines, start=first):
-            self._lines.append(Remembered(seq, data))
+            self._lines.append(CachedLine(seq, data))
             self._bytes += len(data)
-        if self._bytes > 2 * self._bytes_max:  # so that each line is moved only once
+        # Twice the limit, so that the list is copied once per `bytes_max` of records, not for each
+        # record.
+        if self._bytes > 2 * self._bytes_max:
             self._forget()
 
-    def page(self, after: int) -> list[Line] | None:
-        """What follows a number, as much as goes at once; None if that was forgotten."""
+    def page(self, after: int) -> list[JournalLine] | None:
+        """Return a page of records after a sequence number; None if they are not cached."""
         if not self._lines or self._lines[0].seq > after + 1:
             return None
         start = after + 1 - self._lines[0].seq
-        return next(pages(self._lines[start:]), list[Line]())
+        return next(pages(self._lines[start:]), list[JournalLine]())
 
     def _forget(self) -> None:
         kept = 0
@@ -65,9 +64,9 @@ class Tail:
                 return
 
 
-def pages(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    """The same lines, as many at once as go at once, and always at least one."""
-    page, size = list[Line](), 0
+def pages(lines: Iterable[JournalLine]) -> Iterator[list[JournalLine]]:
+    """Group records into pages of about PAGE_BYTES, at least one each."""
+    page, size = list[JournalLine](), 0
     for line in lines:
         page.append(line)
         size += len(line.data)

@@ -1,4 +1,8 @@
-"""What is written down of a conversation, and what can be asked of whoever holds it."""
+"""Records of a session's journal, and commands to a host.
+
+Tags and field names are part of the journal format: they keep their old spelling when a class is
+renamed. Unknown fields are ignored, so that older versions can read newer journals.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,15 @@ from enum import StrEnum
 
 import msgspec
 
-from holdfast.runners.model import AnyEvent, Ending
+from holdfast.runners.model import AnyEvent, TurnEnding
 
 
-class Record(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True):
-    """One line of the journal of a session; what this version does not know of it is ignored."""
+class HostRecord(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True):
+    """Base class of the records in a session's journal."""
 
 
-class Opened(Record, frozen=True, tag="opened"):
-    """The conversation begins: about this project, in this draft, with this runner."""
+class SessionOpened(HostRecord, frozen=True, tag="opened"):
+    """The session was created for a project, a draft and a runner."""
 
     session: str
     project: str
@@ -23,22 +27,22 @@ class Opened(Record, frozen=True, tag="opened"):
     at_ms: int
 
 
-class Begun(Record, frozen=True, tag="begun"):
-    """A host has taken the conversation up; a later attempt says what became of the one before."""
+class AttemptStarted(HostRecord, frozen=True, tag="begun"):
+    """A host took over the session; `reason` says how the previous attempt ended."""
 
     attempt: int
     at_ms: int
     reason: str = ""
 
 
-class Led(Record, frozen=True, tag="led"):
-    """Somebody with this lease leads the session from now on; older leases count no more."""
+class LeaseTaken(HostRecord, frozen=True, tag="led"):
+    """A client with this lease generation leads the session; older leases are refused."""
 
     generation: int
 
 
-class Prompted(Record, frozen=True, tag="prompted"):
-    """The person wants something; it is done in the turn of this number."""
+class PromptQueued(HostRecord, frozen=True, tag="prompted"):
+    """A prompt was accepted; it runs in the turn of this number."""
 
     command: str
     turn: int
@@ -48,131 +52,131 @@ class Prompted(Record, frozen=True, tag="prompted"):
     is_in_place: bool = False
 
 
-class Steered(Record, frozen=True, tag="steered"):
-    """The person has added something to the running turn, and the runner has taken it."""
+class SteeringAccepted(HostRecord, frozen=True, tag="steered"):
+    """The runner accepted additional input for the running turn."""
 
     command: str
     turn: int
     text: str
 
 
-class Who(StrEnum):
-    """Who has answered a question."""
+class AnswerSource(StrEnum):
+    """Where an answer comes from."""
 
     PERSON = "person"
-    UNATTENDED = "unattended"  # whoever led the session had nobody to ask
-    NOBODY = "nobody"  # in time, or before the turn was over
+    UNATTENDED = "unattended"  # the leading client runs without a person
+    NOBODY = "nobody"  # timeout, or the turn ended first
 
 
-class Answered(Record, frozen=True, tag="answered"):
-    """A question of the agent has its answer."""
+class QuestionAnswered(HostRecord, frozen=True, tag="answered"):
+    """A question of the agent was answered."""
 
     question: str
     answer: str
-    by: Who
+    by: AnswerSource
     command: str = ""
 
 
-class Aborted(Record, frozen=True, tag="aborted"):
-    """The person wants the running turn to end."""
+class TurnAborted(HostRecord, frozen=True, tag="aborted"):
+    """The running turn is to be aborted."""
 
     command: str
     turn: int
 
 
-class Withdrawn(Record, frozen=True, tag="withdrawn"):
-    """Who wanted the turn of this number does not any more, before it has begun."""
+class PromptWithdrawn(HostRecord, frozen=True, tag="withdrawn"):
+    """A queued prompt was withdrawn before its turn began."""
 
     command: str
     turn: int
 
 
-class TurnBegun(Record, frozen=True, tag="turn_begun"):
-    """The runner is given the prompt of this turn now."""
+class TurnBegun(HostRecord, frozen=True, tag="turn_begun"):
+    """The turn began: the runner receives its prompt."""
 
     turn: int
     at_ms: int
 
 
-class Happened(Record, frozen=True, tag="happened"):
-    """Something that the runner told."""
+class EventRecorded(HostRecord, frozen=True, tag="happened"):
+    """An event of the runner."""
 
     turn: int
     event: AnyEvent
 
 
-class Repaired(Record, frozen=True, tag="repaired"):
-    """These were begun and never told to have ended: they may or may not have completed."""
+class ToolsRepaired(HostRecord, frozen=True, tag="repaired"):
+    """Tool calls that never reported their end: they may or may not have completed."""
 
     turn: int
     items: tuple[str, ...]
 
 
-class Revised(Record, frozen=True, tag="revised"):
-    """The draft can be brought back to how this turn left it."""
+class RevisionRecorded(HostRecord, frozen=True, tag="revised"):
+    """The draft has a revision of the state after this turn."""
 
     turn: int
     revision: int
     checkpoint: str
 
 
-class Publishing(Record, frozen=True, tag="publishing"):
-    """What this turn did goes into the project: once under this key, whatever dies meanwhile."""
+class PublicationStarted(HostRecord, frozen=True, tag="publishing"):
+    """Publication of this turn begins; the key makes it idempotent across crashes."""
 
     turn: int
     key: str
 
 
-class Published(Record, frozen=True, tag="published"):
-    """The project has what this turn did, so many paths; a checkpoint has it as it was before."""
+class PublicationRecorded(HostRecord, frozen=True, tag="published"):
+    """This many paths were published; the checkpoint has the project as it was before."""
 
     turn: int
     paths: int
     checkpoint: str | None = None
 
 
-class TurnClosed(Record, frozen=True, tag="turn_closed"):
-    """A turn is over; a report of it can be read."""
+class TurnClosed(HostRecord, frozen=True, tag="turn_closed"):
+    """The turn is over; `report` is the path of its report."""
 
     turn: int
-    ending: Ending
+    ending: TurnEnding
     at_ms: int
     failure: dict[str, object] | None = None
     report: str = ""
 
 
-class Closed(Record, frozen=True, tag="closed"):
-    """The person wants no more of this conversation; it can be read, and taken up again."""
+class SessionEnded(HostRecord, frozen=True, tag="closed"):
+    """The session was ended; it can still be read, and resumed."""
 
     command: str
     at_ms: int
 
 
 AnyRecord = (
-    Opened
-    | Begun
-    | Led
-    | Prompted
-    | Steered
-    | Answered
-    | Aborted
-    | Withdrawn
+    SessionOpened
+    | AttemptStarted
+    | LeaseTaken
+    | PromptQueued
+    | SteeringAccepted
+    | QuestionAnswered
+    | TurnAborted
+    | PromptWithdrawn
     | TurnBegun
-    | Happened
-    | Repaired
-    | Revised
-    | Publishing
-    | Published
+    | EventRecorded
+    | ToolsRepaired
+    | RevisionRecorded
+    | PublicationStarted
+    | PublicationRecorded
     | TurnClosed
-    | Closed
+    | SessionEnded
 )
-"""Everything that a journal of a session can hold."""
+"""Any record of a session."""
 
 
-class Prompt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Do this; if a turn runs, after it. In place: the project gets what was done at the end.
+class PromptCommand(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Run a prompt, after the running turn. With `is_in_place`, publish the result.
 
-    `how` is for the runner.
+    `how` are options for the runner.
     """
 
     id: str
@@ -181,37 +185,37 @@ class Prompt(msgspec.Struct, frozen=True, omit_defaults=True):
     is_in_place: bool = False
 
 
-class Steer(msgspec.Struct, frozen=True):
-    """Mind this, too, in the running turn; if it takes nothing more, after it."""
+class SteerCommand(msgspec.Struct, frozen=True):
+    """Add input to the running turn; if it accepts none, queue it as a prompt."""
 
     id: str
     text: str
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """The answer to a question of the agent, and who gives it."""
+class AnswerCommand(msgspec.Struct, frozen=True):
+    """Answer a question of the agent."""
 
     id: str
     question: str
     answer: str
-    by: Who = Who.PERSON
+    by: AnswerSource = AnswerSource.PERSON
 
 
-class Abort(msgspec.Struct, frozen=True, omit_defaults=True):
-    """End the running turn, and forget what waits for its end.
+class AbortCommand(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Abort the running turn, and withdraw all queued prompts.
 
-    If a turn is named, end that and no other; if it has not begun, forget it alone.
+    With a turn number, abort only that turn, or withdraw only its prompt.
     """
 
     id: str
     turn: int = 0
 
 
-class Close(msgspec.Struct, frozen=True):
-    """End the running turn and the host; the draft and all that was said are kept."""
+class CloseCommand(msgspec.Struct, frozen=True):
+    """End the running turn and the host; draft and journal remain."""
 
     id: str
 
 
-Command = Prompt | Steer | Answer | Abort | Close
-"""What a person, or a program for them, can ask; said twice under one id, it is done once."""
+HostCommand = PromptCommand | SteerCommand | AnswerCommand | AbortCommand | CloseCommand
+"""Any command; a command that is repeated with the same id is executed once."""

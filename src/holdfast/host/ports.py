@@ -1,4 +1,4 @@
-"""What a host needs of the draft that its session works in."""
+"""Port of the host to the draft of its session."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from typing import NamedTuple, Protocol
 from holdfast.host.model import TurnClosed
 
 
-class Revisited(NamedTuple):
-    """A state of the draft that one can go back to."""
+class DraftRevision(NamedTuple):
+    """A revision of the draft."""
 
     revision: int
     checkpoint: str
 
 
-class Delivered(NamedTuple):
-    """So many paths went into the project; if any, a checkpoint has it as it was before."""
+class PublishResult(NamedTuple):
+    """Number of published paths, and the checkpoint of the project before, if any."""
 
     paths: int
     checkpoint: str | None
 
 
-class Workshop(Protocol):
+class SessionDraft(Protocol):
     """The draft of a session, before and after a turn."""
 
     async def prepare(self) -> None:
-        """Let the draft show what the person has changed meanwhile, and keep how it is."""
+        """Bring changes of the project into the draft, and record a revision."""
         ...
 
-    async def revise(self, cause: str) -> Revisited | None:
-        """Keep how the draft is now; None if nothing has changed."""
+    async def revise(self, cause: str) -> DraftRevision | None:
+        """Record a revision; None if nothing changed."""
         ...
 
-    async def publish(self, key: str) -> Delivered:
-        """Let the project have what the draft changes; done before under this key, it is so."""
+    async def publish(self, key: str) -> PublishResult:
+        """Publish the draft; a repeated call with the same key returns the first result."""
         ...
 
-    async def report(self, closed: TurnClosed, made: Revisited | None) -> str:
-        """Keep a report of a turn that is over, where a person finds it; return where."""
+    async def report(self, closed: TurnClosed, made: DraftRevision | None) -> str:
+        """Write the report of a turn, and return its path."""
         ...

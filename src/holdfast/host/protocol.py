@@ -1,4 +1,16 @@
-"""How a host and whoever dials it speak: JSON-RPC over a Unix socket, a message a line."""
+"""Host protocol: JSON-RPC over a Unix socket, one message a line.
+
+    client                                   host
+      hello ──────────────────────────────▶          versions, see `hello`
+      attach {role, generation} ──────────▶          ◀── SessionStatus
+      watch {after, number} ──────────────▶          ◀── Acknowledgement
+                         ◀── records {watch, records}    notifications, from the cursor on
+                         ◀── deltas, trouble             not recorded, may be dropped
+      prompt, steer, answer, abort, close ▶          ◀── Acknowledgement, when durable
+      state, ping ────────────────────────▶          ◀── SessionStatus, LoopHealth
+
+Commands have ids, so that a client may repeat one after a lost connection.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +20,9 @@ from typing import Final
 import msgspec
 
 from holdfast.host.model import AnyRecord
-from holdfast.host.session import Phase
+from holdfast.host.session import SessionPhase
 from holdfast.rpc import Hello
-from holdfast.runners.model import Asked, Used
+from holdfast.runners.model import QuestionAsked, UsageUpdated
 
 PROTOCOL: Final = "holdfast-host"
 OLDEST: Final = 1
@@ -25,80 +37,80 @@ CLOSE: Final = "close"
 STATE: Final = "state"
 WATCH: Final = "watch"
 
-RECORDS: Final = "records"  # news: what is kept, in order
-DELTAS: Final = "deltas"  # news: what is only shown
-TROUBLE: Final = "trouble"  # news: what keeps the session from being written down
+RECORDS: Final = "records"  # notification: durable records, in order
+DELTAS: Final = "deltas"  # notification: streaming output
+TROUBLE: Final = "trouble"  # notification: why the journal cannot be written
 
 
-class Role(StrEnum):
-    """What a caller may do."""
+class ClientRole(StrEnum):
+    """What a client may do."""
 
     LEAD = "lead"
-    WATCH = "watch"  # and ask nothing
+    WATCH = "watch"  # read only
 
 
 class AttachParams(msgspec.Struct, frozen=True):
-    """Who leads says with which lease; without one, with the oldest that still counts."""
+    """`generation` is the client's lease; None: the current one."""
 
-    role: Role = Role.LEAD
+    role: ClientRole = ClientRole.LEAD
     generation: int | None = None
 
 
 class WatchParams(msgspec.Struct, frozen=True):
-    """Tell all that comes after this record, from now on, under this number.
+    """Subscribe to records after a sequence number.
 
-    Who watches again on the same connection is told no more under the number before.
+    A further subscription on the same connection replaces this one; `number` tells their
+    notifications apart.
     """
 
     after: int = 0
     number: int = 0
 
 
-class Told(msgspec.Struct, frozen=True):
-    """Records as they stand in the journal, each with its number there."""
+class RecordBatch(msgspec.Struct, frozen=True):
+    """Records with their sequence numbers."""
 
     watch: int
     records: tuple[tuple[int, AnyRecord], ...]
 
 
-class NoParams(msgspec.Struct, frozen=True):
-    """Nothing more need be said."""
+class EmptyParams(msgspec.Struct, frozen=True):
+    """No parameters."""
 
 
-class Done(msgspec.Struct, frozen=True):
-    """It is written down, up to this record."""
+class Acknowledgement(msgspec.Struct, frozen=True):
+    """The command is durable up to this sequence number."""
 
     seq: int
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a session stands."""
+class SessionStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Status of a session."""
 
     session: str
     project: str
     draft: str
     runner: str
-    phase: Phase
+    phase: SessionPhase
     attempt: int
     turn: int
     waiting: int
     seq: int
-    questions: tuple[Asked, ...] = ()
-    used: Used | None = None
+    questions: tuple[QuestionAsked, ...] = ()
+    used: UsageUpdated | None = None
     failure: dict[str, object] | None = None
 
 
-class Trouble(msgspec.Struct, frozen=True):
-    """What keeps the session from being written down, as in the contract; None: nothing now."""
+class JournalTrouble(msgspec.Struct, frozen=True):
+    """The failure that prevents writing the journal; None when it is over."""
 
     failure: dict[str, object] | None
 
 
-class Pulse(msgspec.Struct, frozen=True):
-    """What a ping is answered with: for how long each loop has made no progress, in seconds.
+class LoopHealth(msgspec.Struct, frozen=True):
+    """Response to a ping: seconds for which each loop has made no progress.
 
-    A turn that waits makes progress: `awaits` names the model or tool, `awaits_seconds` for how
-    long it has been silent.
+    `awaits` names the model or tool that the turn waits for, `awaits_seconds` for how long.
     """
 
     turn: float
@@ -108,5 +120,5 @@ class Pulse(msgspec.Struct, frozen=True):
 
 
 def hello(name: str, version: str) -> Hello:
-    """How either side introduces itself."""
+    """Return the handshake of either side."""
     return Hello(PROTOCOL, OLDEST, NEWEST, name, version)

@@ -1,6 +1,6 @@
-"""Lay out what a turn did and came to, for a browser and for a program.
+"""Report of a turn, as an HTML page and as a record.
 
-What it shows was said or named by others, so everything in it is escaped.
+All text comes from models, tools and file names, so everything is escaped.
 """
 
 from __future__ import annotations
@@ -15,22 +15,30 @@ import msgspec
 
 from holdfast.host.model import (
     AnyRecord,
-    Happened,
-    Opened,
-    Prompted,
-    Published,
-    Revised,
+    EventRecorded,
+    PromptQueued,
+    PublicationRecorded,
+    RevisionRecorded,
+    SessionOpened,
     TurnClosed,
 )
 from holdfast.nouns import html_failure, html_page, html_table
-from holdfast.runners.model import Asked, Ending, FilesChanged, Said, ToolEnded, ToolStarted, Used
+from holdfast.runners.model import (
+    FilesChanged,
+    QuestionAsked,
+    TextCompleted,
+    ToolEnded,
+    ToolStarted,
+    TurnEnding,
+    UsageUpdated,
+)
 
 SCHEMA: Final = 1
 LISTED_MAX: Final = 10_000
 
 
-class Touched(NamedTuple):
-    """What became of a file, and how we know: by the draft, or by the agent's own word."""
+class TouchedFile(NamedTuple):
+    """A changed file, and the source of that knowledge: the draft or the agent."""
 
     path: str
     deed: str
@@ -38,7 +46,7 @@ class Touched(NamedTuple):
 
 @dataclass(slots=True)
 class ReportStep:
-    """Something that the agent did; without an end, nobody knows what came of it."""
+    """A tool call; without an end its outcome is unknown."""
 
     tool: str
     title: str
@@ -48,7 +56,7 @@ class ReportStep:
 
 @dataclass(slots=True)
 class TurnReport:
-    """What is known of one turn."""
+    """Facts of one turn."""
 
     turn: int
     session: str = ""
@@ -61,19 +69,19 @@ class TurnReport:
     closed: TurnClosed | None = None
     steps: dict[str, ReportStep] = field(default_factory=dict[str, ReportStep])
     questions: int = 0
-    touched: list[Touched] = field(default_factory=list[Touched])
-    revised: Revised | None = None
-    published: Published | None = None
-    used: Used | None = None
+    touched: list[TouchedFile] = field(default_factory=list[TouchedFile])
+    revised: RevisionRecorded | None = None
+    published: PublicationRecorded | None = None
+    used: UsageUpdated | None = None
 
 
 def turn_report(
-    records: Iterable[AnyRecord], closed: TurnClosed, touched: Sequence[Touched] | None
+    records: Iterable[AnyRecord], closed: TurnClosed, touched: Sequence[TouchedFile] | None
 ) -> TurnReport:
-    """The report of the turn that has closed so; what it touched is what the draft says, if any."""
+    """Collect the facts of a turn; `touched` is what the draft says, if it is known."""
     report = TurnReport(closed.turn, closed=closed)
     for record in records:
-        if isinstance(record, Opened):
+        if isinstance(record, SessionOpened):
             report.session, report.project = record.session, record.project
             report.draft, report.runner = record.draft, record.runner
         elif getattr(record, "turn", None) == closed.turn:
@@ -85,30 +93,30 @@ def turn_report(
 
 def _learn(report: TurnReport, record: AnyRecord) -> None:
     match record:
-        case Prompted(text=text, at_ms=at_ms):
+        case PromptQueued(text=text, at_ms=at_ms):
             report.prompt, report.began_ms = text, at_ms
-        case Revised():
+        case RevisionRecorded():
             report.revised = record
-        case Published():
+        case PublicationRecorded():
             report.published = record
-        case Happened(event=Said(text=text)):
+        case EventRecorded(event=TextCompleted(text=text)):
             report.text = text
-        case Happened(event=ToolStarted(item, tool, title)):
+        case EventRecorded(event=ToolStarted(item, tool, title)):
             report.steps[item] = ReportStep(tool, title)
-        case Happened(event=ToolEnded(item, is_ok, status=status)) if item in report.steps:
+        case EventRecorded(event=ToolEnded(item, is_ok, status=status)) if item in report.steps:
             report.steps[item].is_ok, report.steps[item].status = is_ok, status
-        case Happened(event=FilesChanged(paths=paths)):
-            report.touched += [Touched(path, "changed") for path in paths]
-        case Happened(event=Asked()):
+        case EventRecorded(event=FilesChanged(paths=paths)):
+            report.touched += [TouchedFile(path, "changed") for path in paths]
+        case EventRecorded(event=QuestionAsked()):
             report.questions += 1
-        case Happened(event=Used() as used):
+        case EventRecorded(event=UsageUpdated() as used):
             report.used = used
         case _:
             pass
 
 
 def kept_of(report: TurnReport) -> list[str]:
-    """What is kept, and how one gets at it."""
+    """Return what was kept, and how to access it."""
     kept = [f"All that was said and done: holdfast sessions show {report.session}"]
     kept.append(f"The draft {report.draft}: holdfast draft diff --draft {report.draft}")
     if report.revised is not None:
@@ -120,7 +128,7 @@ def kept_of(report: TurnReport) -> list[str]:
 
 
 def report_record(report: TurnReport) -> dict[str, object]:
-    """The report for a program; at most so many steps and files are listed, and all counted."""
+    """Return the report as a record; steps and files are listed up to a limit, and counted."""
     closed, revised, published = report.closed, report.revised, report.published
     assert closed is not None, "only what is over is reported"
     return {
@@ -156,15 +164,15 @@ def report_record(report: TurnReport) -> dict[str, object]:
 
 
 def report_page(report: TurnReport) -> str:
-    """The report for a browser: one page, without scripts, pictures or links elsewhere."""
+    """Return the report as one HTML page without scripts, images or external links."""
     return html_page(f"Turn {report.turn} in {report.project}", _parts(report))
 
 
 def _parts(report: TurnReport) -> Iterator[str]:
     closed = report.closed
     assert closed is not None, "only what is over is reported"
-    if closed.failure is None or closed.ending is Ending.COMPLETED:
-        tone = "good" if closed.ending is Ending.COMPLETED else "bad"
+    if closed.failure is None or closed.ending is TurnEnding.COMPLETED:
+        tone = "good" if closed.ending is TurnEnding.COMPLETED else "bad"
         yield f'<p class="{tone}"><strong>{closed.ending.value.capitalize()}.</strong></p>'
     if closed.failure is not None:
         yield html_failure(closed.failure)

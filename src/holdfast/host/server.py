@@ -1,4 +1,20 @@
-"""Serve whoever dials a host: who leads it, and everyone who only watches."""
+"""The server of a host: a leading client, any number of watching clients, one session.
+
+  run_host         locks the journal, opens the socket, runs the rest, cleans up
+  serve_session    task group: HostService, disk watch, idle timer, SessionTurns
+  HostService      accepts connections, broadcasts deltas and trouble
+  ClientSession    one connection: handshake, attach, commands, notifications
+  SessionTurns     runs the turns (turns.py)
+
+Invariants:
+
+- A response to a command, and any record in a notification, is durable.
+- Only a client with the newest lease generation may send commands; an older leader gets
+  LeaseOutdated, even if it does not know yet that it was replaced.
+- A slow client loses deltas, never records: records are read from the journal by cursor.
+- The host exits when the session is closed, or after IDLE_LONGEST seconds without clients
+  and work. The journal has everything the next host needs.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +33,20 @@ from anyio.abc import TaskGroup
 from holdfast import __version__
 from holdfast.failures import Failure, to_wire, ungrouped
 from holdfast.host.failures import LeaseOutdated, NotLeading
-from holdfast.host.journal import JOURNAL, Book
-from holdfast.host.journal_tail import Line
+from holdfast.host.journal import JOURNAL, SessionJournal
+from holdfast.host.journal_tail import JournalLine
 from holdfast.host.model import (
-    Abort,
-    Answer,
+    AbortCommand,
+    AnswerCommand,
     AnyRecord,
-    Close,
-    Command,
-    Happened,
-    Opened,
-    Prompt,
-    Steer,
+    CloseCommand,
+    EventRecorded,
+    HostCommand,
+    PromptCommand,
+    SessionOpened,
+    SteerCommand,
 )
-from holdfast.host.ports import Workshop
+from holdfast.host.ports import SessionDraft
 from holdfast.host.protocol import (
     ABORT,
     ANSWER,
@@ -43,18 +59,18 @@ from holdfast.host.protocol import (
     STEER,
     TROUBLE,
     WATCH,
+    Acknowledgement,
     AttachParams,
-    Done,
-    NoParams,
-    Pulse,
-    Role,
-    Standing,
-    Trouble,
+    ClientRole,
+    EmptyParams,
+    JournalTrouble,
+    LoopHealth,
+    SessionStatus,
     WatchParams,
     hello,
 )
-from holdfast.host.session import Phase, decide, lead, resumed
-from holdfast.host.turns import ANSWER_LONGEST, Converser, EndEarlier, Turns, nothing_earlier
+from holdfast.host.session import SessionPhase, decide, lead, resumed
+from holdfast.host.turns import ANSWER_LONGEST, EndOrphans, SessionTurns, TurnRunner, no_orphans
 from holdfast.rpc import (
     HELLO,
     Connection,
@@ -66,92 +82,90 @@ from holdfast.rpc import (
     hello_handler,
     listen,
 )
-from holdfast.runners.model import Delta, Noticed
+from holdfast.runners.model import Delta, NoticeIssued
 from holdfast.world import Clock, Disk, SystemClock, SystemDisk, WriterThread, companions
 from holdfast.world.failures import DiskFull
 
 _SHOWN_MAX = 1_000
-_FAREWELL_LONGEST = 1.0  # seconds
+_FAREWELL_LONGEST = 1.0  # seconds to deliver the last records before exit
 
 
-class Server(Protocol):
-    """Where callers come in."""
+class HostListener(Protocol):
+    """Accepts connections."""
 
-    async def accept(self) -> Transport:
-        """Wait for the next caller."""
-        ...
+    async def accept(self) -> Transport: ...
 
 
-class Reception:
-    """Everyone who has dialled, and what is only shown to them."""
+class HostService:
+    """The clients of a host; broadcasts what is not recorded."""
 
-    def __init__(self, book: Book, clock: Clock) -> None:
+    def __init__(self, book: SessionJournal, clock: Clock) -> None:
         self.book = book
         self.clock = clock
         self.trouble: Failure | None = None
-        self._watching: set[Visit] = set()
+        self._watching: set[ClientSession] = set()
         self._told = anyio.Event()
         self._visits = 0
 
     @property
     def is_visited(self) -> bool:
-        """Whether anybody is here."""
+        """Whether any client is connected."""
         return self._visits > 0
 
-    async def serve(self, server: Server, turns: Turns) -> None:
-        """Let everyone in who dials, until cancelled."""
+    async def serve(self, server: HostListener, turns: SessionTurns) -> None:
+        """Accept clients until cancelled."""
         async with anyio.create_task_group() as tasks:
             while True:
                 transport = await server.accept()
                 tasks.start_soon(self._receive, transport, turns)
 
-    async def _receive(self, transport: Transport, turns: Turns) -> None:
+    async def _receive(self, transport: Transport, turns: SessionTurns) -> None:
         self._visits += 1
         try:
-            await Visit(self, turns).attend(transport)
+            await ClientSession(self, turns).attend(transport)
         finally:
             self._visits -= 1
 
     async def farewell(self) -> None:
-        """Wait until everyone who watches has been told everything, or does not listen."""
+        """Wait, for a limited time, until every watching client has all records."""
         with anyio.move_on_after(_FAREWELL_LONGEST):
             while any(visit.told < self.book.seq for visit in self._watching):
                 self._told = anyio.Event()
                 await self._told.wait()
 
     def tell(self) -> None:
-        """Somebody has been told something that is kept, or hears nothing any more."""
+        """Wake `farewell`: a client received records, or disconnected."""
         self._told.set()
 
     def show(self, deltas: Sequence[Delta]) -> None:
-        """Show everyone who watches what is not kept, if they are not behind."""
+        """Send deltas to all watching clients that keep up."""
         for visit in self._watching:
             visit.show(DELTAS, deltas)
 
     def complain(self, failure: Failure | None) -> None:
-        """Tell everyone who watches what keeps the session from being written down."""
+        """Tell all watching clients why the journal cannot be written, or that it can again."""
         self.trouble = failure
         for visit in self._watching:
-            visit.show(TROUBLE, Trouble(to_wire(failure) if failure else None))
+            visit.show(TROUBLE, JournalTrouble(to_wire(failure) if failure else None))
 
-    def enter(self, visit: Visit) -> None:
-        """Show this one, too, what there is to see."""
+    def enter(self, visit: ClientSession) -> None:
+        """Add a watching client."""
         self._watching.add(visit)
 
-    def leave(self, visit: Visit) -> None:
-        """Show this one nothing more."""
+    def leave(self, visit: ClientSession) -> None:
+        """Remove a watching client."""
         self._watching.discard(visit)
         self.tell()
 
 
-class Visit:
-    """One connection with one caller."""
+class ClientSession:
+    """One connection of a client."""
 
-    def __init__(self, reception: Reception, turns: Turns) -> None:
+    def __init__(self, reception: HostService, turns: SessionTurns) -> None:
         self._reception, self._book, self._turns = reception, reception.book, turns
-        self.told: int  # up to which record, once it watches
-        self._role: Role | None = None
-        self._generation = 0  # of the lease that we lead with
+        self.told: int  # last sequence number sent; set by `watch`
+        self._role: ClientRole | None = None
+        self._generation = 0  # of this client's lease
         self._connection: Connection
         self._tasks: TaskGroup
         self._watching = anyio.CancelScope()
@@ -159,18 +173,18 @@ class Visit:
         self._stirred = anyio.Event()
 
     async def attend(self, transport: Transport) -> None:
-        """Serve the caller until one of us hangs up."""
+        """Serve the connection until it ends."""
         gate = HandshakeGate(method=HELLO)
-        handlers: dict[str, Handler[Any]] = {  # Any: each method has params of its own
+        handlers: dict[str, Handler[Any]] = {  # Any: each method has its own params type
             HELLO: hello_handler(hello("holdfast host", __version__), gate),
             ATTACH: Handler(AttachParams, self._attach),
-            STATE: Handler(NoParams, self._state),
+            STATE: Handler(EmptyParams, self._state),
             WATCH: Handler(WatchParams, self._watch),
-            PROMPT: Handler(Prompt, self._commanded),
-            STEER: Handler(Steer, self._steer),
-            ANSWER: Handler(Answer, self._commanded),
-            ABORT: Handler(Abort, self._commanded),
-            CLOSE: Handler(Close, self._commanded),
+            PROMPT: Handler(PromptCommand, self._commanded),
+            STEER: Handler(SteerCommand, self._steer),
+            ANSWER: Handler(AnswerCommand, self._commanded),
+            ABORT: Handler(AbortCommand, self._commanded),
+            CLOSE: Handler(CloseCommand, self._commanded),
         }
         terms = ConnectionConfig(
             service=Service(handlers), serves=gate, pulse=self._pulse, peer="caller"
@@ -183,14 +197,14 @@ class Visit:
             self._reception.leave(self)
 
     def show(self, method: str, what: object) -> None:
-        """Show something that is not kept, unless the caller is slow to look."""
+        """Queue a notification, or drop it if the client is slow."""
         if len(self._shown) < _SHOWN_MAX or method == TROUBLE:
             self._shown.append((method, what))
             self._stirred.set()
 
-    async def _attach(self, params: AttachParams) -> Standing:
-        """Lead the session, or only watch it; hear where it stands."""
-        if params.role is Role.LEAD:
+    async def _attach(self, params: AttachParams) -> SessionStatus:
+        """Attach as leader or watcher."""
+        if params.role is ClientRole.LEAD:
             generation = params.generation
             if generation is None:
                 generation = self._book.session.generation
@@ -201,43 +215,46 @@ class Visit:
         self._role = params.role
         return self._standing()
 
-    async def _state(self, _: NoParams) -> Standing:
-        """Where the session stands."""
+    async def _state(self, _: EmptyParams) -> SessionStatus:
         return self._standing()
 
-    async def _watch(self, params: WatchParams) -> Done:
-        """Be told everything after a record, and what is shown meanwhile."""
+    async def _watch(self, params: WatchParams) -> Acknowledgement:
+        """Start sending records after a sequence number."""
         self._watching.cancel()
         self._watching = anyio.CancelScope()
         self.told = params.after
         self._tasks.start_soon(self._tell, params, self._watching)
         self._reception.enter(self)
         if self._reception.trouble is not None:
-            self.show(TROUBLE, Trouble(to_wire(self._reception.trouble)))
-        return Done(self._book.seq)
+            self.show(TROUBLE, JournalTrouble(to_wire(self._reception.trouble)))
+        return Acknowledgement(self._book.seq)
 
-    async def _commanded(self, command: Command) -> Done:
+    async def _commanded(self, command: HostCommand) -> Acknowledgement:
         self._check_leading()
-        if isinstance(command, Prompt):
+        if isinstance(command, PromptCommand):
             self._turns.check(command.how)
         while True:
             records = decide(self._book.session, command, at_ms=self._now())
             if records:
-                return Done(await self._book.write(*records))
+                return Acknowledgement(await self._book.write(*records))
             if command.id in self._book.kept.commands:
-                return Done(self._book.seq)
-            await self._book.stirred()  # it was given before, and is on its way to the disk
+                return Acknowledgement(self._book.seq)
+            # A repeated command whose first write is still pending: wait, since the response means
+            # durable.
+            await self._book.stirred()
 
-    async def _steer(self, command: Steer) -> Done:
-        """Steer the turn; if that takes nothing more, what was said waits for its own."""
+    async def _steer(self, command: SteerCommand) -> Acknowledgement:
+        """Steer the running turn; if it accepts no input, the text is queued as a prompt."""
         self._check_leading()
         if command.id not in self._book.kept.commands:
-            decide(self._book.session, command, at_ms=self._now())  # or say what is wrong with it
+            # Raises if the command is not valid.
+            decide(self._book.session, command, at_ms=self._now())
             await self._turns.steer(command)
         return await self._commanded(command)
 
     async def _tell(self, params: WatchParams, scope: anyio.CancelScope) -> None:
-        with suppress(Failure), scope, ungrouped():  # a failure: the caller has hung up
+        # A failure means that the client has disconnected.
+        with suppress(Failure), scope, ungrouped():
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._tell_records, params)
                 tasks.start_soon(self._tell_shown)
@@ -259,15 +276,15 @@ class Visit:
                 await self._stirred.wait()
 
     def _check_leading(self) -> None:
-        if self._role is not Role.LEAD:
+        if self._role is not ClientRole.LEAD:
             raise NotLeading()
         newest = self._book.session.generation
-        if self._generation < newest:  # whoever had it may not know yet that it is over
+        if self._generation < newest:  # it may not know yet that it was replaced
             raise LeaseOutdated(given=self._generation, newest=newest)
 
-    def _standing(self) -> Standing:
+    def _standing(self) -> SessionStatus:
         session = self._book.session
-        return Standing(
+        return SessionStatus(
             session=session.id,
             project=session.project,
             draft=session.draft,
@@ -282,37 +299,38 @@ class Visit:
             failure=session.failure,
         )
 
-    def _pulse(self) -> Pulse:
+    def _pulse(self) -> LoopHealth:
         awaiting = self._turns.awaiting
         what, seconds = ("", 0.0) if awaiting is None else awaiting
-        return Pulse(self._turns.idle_for, self._book.writing_for, what, seconds)
+        return LoopHealth(self._turns.idle_for, self._book.writing_for, what, seconds)
 
     def _now(self) -> int:
         return int(self._reception.clock.now() * 1000)
 
 
-def _told(number: int, lines: list[Line]) -> msgspec.Raw:
-    """A `Told` whose records are not read here: they go as they stand in the journal."""
+def _told(number: int, lines: list[JournalLine]) -> msgspec.Raw:
+    """Encode a `RecordBatch` from the bytes of the journal, without decoding the records."""
     listed = b",".join([b"[%d,%b]" % (line.seq, line.data) for line in lines])
     return msgspec.Raw(b'{"watch":%d,"records":[%b]}' % (number, listed))
 
 
-# Say that the disk is full, also if only the words of an agent find no room on it.
+# Detection of a full disk, also when only the exec-server needs space.
 
 _LOOK_AGAIN: Final = 2.0
-_ROOM_BYTES: Final = 64 * 1024  # less is none: a file takes whole blocks, and more for its name
+# Bytes below which the disk counts as full: files take whole blocks, and more for metadata.
+_ROOM_BYTES: Final = 64 * 1024
 
 
-async def watch_room(directory: Path, reception: Reception) -> None:
-    """Tell everyone as long as there is no room, until cancelled.
+async def watch_disk_space(directory: Path, reception: HostService) -> None:
+    """Report a full disk to all clients until cancelled.
 
-    What an agent says waits in its pipe while the plane has no room to keep it: then nothing
-    comes, the session has nothing to write, and nobody else would say why.
+    While the exec-server has no space, output of the agent stays in its pipe. So the host receives
+    nothing, writes nothing, and would not notice by itself.
     """
     is_told = False
     while True:
         await anyio.sleep(_LOOK_AGAIN)
-        is_full = not has_room(directory)
+        is_full = not has_disk_space(directory)
         if is_full and reception.trouble is None:
             reception.complain(DiskFull(path=str(directory)))
             is_told = True
@@ -321,20 +339,20 @@ async def watch_room(directory: Path, reception: Reception) -> None:
             is_told = False
 
 
-def has_room(directory: Path) -> bool:
-    """Whether anything more can be kept there: asked first, and tried where the answer is no.
+def has_disk_space(directory: Path) -> bool:
+    """Whether files can grow there: by statvfs, or else by trying.
 
-    What is set aside for root, or by the file system for itself, counts as free for some.
+    statvfs is not reliable alone: reserved blocks count as free for some users only.
     """
     try:
         there = os.statvfs(directory)
-    except OSError:  # whatever is wrong there is said by who needs it
+    except OSError:  # other code reports what is wrong there
         return True
     return there.f_bavail * there.f_frsize >= _ROOM_BYTES or _finds_room(directory)
 
 
 def _finds_room(directory: Path) -> bool:
-    if sys.platform != "linux":  # elsewhere a file without a name cannot be made
+    if sys.platform != "linux":  # O_TMPFILE exists only on Linux
         return False
     file = -1
     try:
@@ -347,22 +365,22 @@ def _finds_room(directory: Path) -> bool:
             os.close(file)
 
 
-# One process for one session: it holds the runner, the journal and a socket until it ends.
+# The host process.
 
-# Seconds that a host with nothing to do and without a client stays. It costs 45 MiB to keep one
-# after each `ask`, and half a second to start another one.
+# Seconds that an idle host without clients stays. Keeping one after each `ask` costs 45 MiB,
+# starting another one half a second.
 IDLE_LONGEST: Final = 30.0
 _RUNNER_POLL: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostOrder:
-    """Which session is to be hosted, where it is kept, and where its host is to be reached.
+class HostConfig:
+    """Configuration of a host: its session, directory and socket.
 
-    `reason` says what became of the host before, as far as anybody knows; `answer_longest`, for
-    how long a question waits for a person. `end_earlier` ends all that earlier hosts of the session
-    have started and returns the commands of what could not be ended. `stopped_by` names whoever has
-    ended everything here on purpose at this time (ms) or later.
+    `reason` is how the previous host ended, as far as it is known. `answer_longest` is the timeout
+    of questions in seconds. `end_earlier` ends processes of earlier hosts and returns the commands
+    that could not be ended. `stopped_by` returns the user who ran `holdfast stop` at this time (ms)
+    or later, or "".
     """
 
     session: str
@@ -373,27 +391,27 @@ class HostOrder:
     runner: str
     reason: str = "its host died"
     answer_longest: float = ANSWER_LONGEST
-    end_earlier: EndEarlier = nothing_earlier
+    end_earlier: EndOrphans = no_orphans
     stopped_by: Callable[[int], str] = field(default=lambda _: "")
 
 
 async def run_host(
-    order: HostOrder,
-    runner: Converser,
-    workshop: Workshop,
+    order: HostConfig,
+    runner: TurnRunner,
+    workshop: SessionDraft,
     *,
     disk: Disk | None = None,
     clock: Clock | None = None,
 ) -> None:
-    """Host a session until it is closed, or nobody has wanted anything of it for a while."""
+    """Run the host of a session until it is closed or idle."""
     clock = clock or SystemClock()
     with WriterThread() as thread:
         path = order.directory / JOURNAL
-        book = Book.open(disk or SystemDisk(), path, name=order.session, run=thread.start)
+        book = SessionJournal.open(disk or SystemDisk(), path, name=order.session, run=thread.start)
         try:
             server = await listen(order.socket)
             try:
-                await hosted(order, book, server, runner, workshop, clock)
+                await serve_session(order, book, server, runner, workshop, clock)
             finally:
                 with anyio.CancelScope(shield=True):
                     await server.aclose()
@@ -401,17 +419,17 @@ async def run_host(
             book.close()
 
 
-async def hosted(
-    order: HostOrder,
-    book: Book,
-    server: Server,
-    runner: Converser,
-    workshop: Workshop,
+async def serve_session(
+    order: HostConfig,
+    book: SessionJournal,
+    server: HostListener,
+    runner: TurnRunner,
+    workshop: SessionDraft,
     clock: Clock,
 ) -> None:
-    """Host a session on what is open already, until it is closed or left alone."""
-    reception = Reception(book, clock)
-    turns = Turns(
+    """Serve a session on an open journal and listener, until it is closed or idle."""
+    reception = HostService(book, clock)
+    turns = SessionTurns(
         book=book,
         runner=runner,
         workshop=workshop,
@@ -423,30 +441,33 @@ async def hosted(
         stopped_by=order.stopped_by,
     )
     async with companions() as tasks:
-        tasks.start_soon(reception.serve, server, turns)  # at once: who comes is told of trouble
-        tasks.start_soon(watch_room, order.directory, reception)
+        # First, so that clients can already see a full disk that blocks the first record.
+        tasks.start_soon(reception.serve, server, turns)
+        tasks.start_soon(watch_disk_space, order.directory, reception)
         await turns.keep(lambda: _first_words(order, book, int(clock.now() * 1000)))
         tasks.start_soon(_leave_if_idle, book, reception, tasks.cancel_scope)
         await turns.run()
         await reception.farewell()
 
 
-def _first_words(order: HostOrder, book: Book, at_ms: int) -> tuple[AnyRecord, ...]:
+def _first_words(order: HostConfig, book: SessionJournal, at_ms: int) -> tuple[AnyRecord, ...]:
     records: tuple[AnyRecord, ...] = resumed(book.session, at_ms=at_ms, reason=order.reason)
     if (damage := book.damage) is not None:
-        told = Noticed(damage.user_message, to_wire(damage.stamped(at_ms / 1000)))
-        records = (*records, Happened(book.session.turn, told))
+        told = NoticeIssued(damage.user_message, to_wire(damage.stamped(at_ms / 1000)))
+        records = (*records, EventRecorded(book.session.turn, told))
     if book.session.id:
         return records
-    # Nothing was written down yet, or power failed while its first words were.
-    return (Opened(order.session, order.project, order.draft, order.runner, at_ms), *records)
+    # The journal is new, or power failed while its first records were written.
+    return (SessionOpened(order.session, order.project, order.draft, order.runner, at_ms), *records)
 
 
-async def _leave_if_idle(book: Book, reception: Reception, scope: anyio.CancelScope) -> None:
-    """Go when nobody has been there and nothing has run for a while: the journal is all we know."""
+async def _leave_if_idle(
+    book: SessionJournal, reception: HostService, scope: anyio.CancelScope
+) -> None:
+    """Cancel the host when it has been idle and without clients for IDLE_LONGEST seconds."""
     idle = 0.0
     while idle < IDLE_LONGEST:
         await anyio.sleep(_RUNNER_POLL)
-        is_idle = book.session.phase is Phase.IDLE and not reception.is_visited
+        is_idle = book.session.phase is SessionPhase.IDLE and not reception.is_visited
         idle = idle + _RUNNER_POLL if is_idle and not book.session.waiting else 0.0
     scope.cancel()

@@ -1,8 +1,15 @@
-"""Stay with a session whatever happens to its host: dial it, or start it, and go on.
+"""Client-side supervision: connect to a host, start it when it is gone, resume by cursor.
 
-Decide from answers to pings whether a host still does its work.
+    dial ──refused──▶ start ──▶ dial ... ──▶ attached: watch + ping
+      ▲                                           │ connection lost
+      └────────── delay_before(starts) ◀──────────┘ too often: HostGone
 
-A loop that makes no progress counts as missed, even if whoever reads the socket answers.
+Every record is delivered exactly once: the cursor is the last sequence number seen. Commands are
+repeated after a lost connection; the host recognizes them by id.
+
+A host is unresponsive if it misses MISSES_MAX pings in a row. A ping counts as missed, too, if the
+response says that the turn or the journal has made no progress for long: the task that answers
+pings may be fine while another one is stuck.
 """
 
 from __future__ import annotations
@@ -23,33 +30,34 @@ import anyio
 from anyio.abc import TaskGroup
 
 from holdfast.failures import Failure, Kind
-from holdfast.host.client import Call, Kept, News, called
+from holdfast.host.client import HostClient, HostNews, RecordReceived, attach_host
 from holdfast.host.failures import HostGone, SessionClosed
-from holdfast.host.model import Begun, Close, Closed, Command
-from holdfast.host.protocol import Role
+from holdfast.host.model import AttemptStarted, CloseCommand, HostCommand, SessionEnded
+from holdfast.host.protocol import ClientRole
 from holdfast.rpc import Transport, connect
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, RequestTimedOut, SocketRefused
 from holdfast.world import Inbox, companions
 
-# End the host of a session however stuck it is: what it knew is in the journal.
+# Killing a host, however stuck it is: the journal has its state.
 
 _GONE_LONGEST: Final = 10.0
 _LOOK_AGAIN: Final = 0.01
 
 
 async def end_host(path: Path, *, grace: float = 0.0) -> None:
-    """Kill whoever of our own user listens at a socket; return once nobody does.
+    """Kill the process of our user that listens at a socket; return when none does.
 
-    The kernel knows who listens, also if they answer nothing. Nobody there is as good. A host that
-    was asked to close has `grace` seconds to go by itself.
+    The kernel knows the listener (SO_PEERCRED), also if it does not respond. A host that was asked
+    to close has `grace` seconds to exit by itself.
     """
-    # A host hangs up before it stops to listen: killed in between, it would leave its socket
-    # behind and end with a status as if it had been stuck.
+    # A host closes its connections before its listener. Killed in between, it would leave its
+    # socket behind and report a failure.
     kills_from = anyio.current_time() + grace
     longest = grace + _GONE_LONGEST
     with anyio.move_on_after(longest), suppress(FileNotFoundError, ConnectionRefusedError):
         while True:
-            with suppress(ProcessLookupError, BlockingIOError):  # it has just ended; it is busy
+            # It has just exited; its backlog is full.
+            with suppress(ProcessLookupError, BlockingIOError):
                 pid = listener(path)
                 if anyio.current_time() >= kills_from:
                     os.kill(pid, signal.SIGKILL)
@@ -57,45 +65,45 @@ async def end_host(path: Path, *, grace: float = 0.0) -> None:
 
 
 def listener(path: Path) -> int:
-    """The process that listens at a socket; raises FileNotFoundError or ConnectionRefusedError."""
+    """Return the pid of the listener; raises FileNotFoundError or ConnectionRefusedError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.setblocking(False)
         connection.connect(str(path))
         if sys.platform != "linux":
-            return connection.getsockopt(0, 2)  # SOL_LOCAL, LOCAL_PEERPID
+            return connection.getsockopt(0, 2)  # macOS: SOL_LOCAL, LOCAL_PEERPID
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         return int(struct.unpack("=iII", credentials)[0])
 
 
 MISSES_MAX: Final = 3
-TURN_STUCK: Final = 120.0  # seconds without a word from the agent
-JOURNAL_STUCK: Final = 10.0  # seconds that a record has been on its way to the disk
+TURN_STUCK: Final = 120.0  # seconds without an event of the agent
+JOURNAL_STUCK: Final = 10.0  # seconds for which a write has been pending
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """How often in a row it did not answer as it should."""
+class PingState:
+    """Missed pings in a row."""
 
     misses: int = 0
 
     @property
     def is_responsive(self) -> bool:
-        """Whether there is reason to go on waiting."""
+        """Whether the host counts as responsive."""
         return self.misses < MISSES_MAX
 
 
-def answered(watched: Watched, *, turn: float, journal: float) -> Watched:
-    """It has answered, and says for how long each loop has made no progress."""
+def answered(watched: PingState, *, turn: float, journal: float) -> PingState:
+    """Return the state after a response, which may report stuck loops."""
     is_stuck = journal > JOURNAL_STUCK or turn > TURN_STUCK
-    return missed(watched) if is_stuck else Watched()
+    return missed(watched) if is_stuck else PingState()
 
 
-def missed(watched: Watched) -> Watched:
-    """It has not answered in time."""
-    return Watched(watched.misses + 1)
+def missed(watched: PingState) -> PingState:
+    """Return the state after a timeout."""
+    return PingState(watched.misses + 1)
 
 
-# Decide whether and when a host that died is started again.
+# Restart policy.
 
 STARTS_MAX: Final = 3
 WITHIN: Final = 60.0  # seconds
@@ -103,118 +111,125 @@ DELAYS: Final = (0.0, 0.2, 4.0)
 
 
 def delay_before(starts: Sequence[float], *, now: float) -> float | None:
-    """How long to wait before the next start; None if it was started too often lately.
+    """Return the delay in seconds before the next restart; None after too many.
 
-    `starts` are the times at which it was started again before.
+    `starts` are the times of earlier restarts.
     """
     recent = sum(1 for start in starts if start > now - WITHIN)
     return DELAYS[recent] if recent < STARTS_MAX else None
 
 
-Ended = Callable[[], Awaitable[object]]
-"""Waits for the end of a host; raises a failure if that cannot be known any more."""
+WaitEnded = Callable[[], Awaitable[object]]
+"""Waits for the exit of a host; raises a failure if that can no longer be known."""
 
-Start = Callable[[], Awaitable[Ended | None]]
-"""Starts the host of a session, which need not listen yet when this returns.
+StartHost = Callable[[], Awaitable[WaitEnded | None]]
+"""Starts the host of a session; it may not listen yet when this returns.
 
-It may be called again before it is known what came of an earlier call: of two hosts one ends.
+It may be called again while an earlier start is pending: the journal's lock lets one of two hosts
+live.
 """
 
-START_LONGEST: Final = 60.0  # a machine can be busy
-PING_PAUSE: Final = 5.0  # between two pings
-STARTED_USUALLY: Final = 1.0  # after which it is asked whether who was started still lives
+START_LONGEST: Final = 60.0  # seconds; the machine may be busy
+PING_PAUSE: Final = 5.0  # seconds between pings
+# Seconds before the process is checked: usually the host listens by then, and a check costs a
+# request.
+STARTED_USUALLY: Final = 1.0
 _START_AGAIN: Final = 0.1
 _DIAL_AGAIN: Final = 0.02
 _LOST = (ConnectionLost, ConnectionClosed)
-_UNKNOWN = (Kind.UNCERTAIN, Kind.LATE)  # it may have been started
+_UNKNOWN = (Kind.UNCERTAIN, Kind.LATE)  # the host may have been started
 
 
 class Reconnecting(NamedTuple):
-    """The host is gone; it is started again after so many seconds."""
+    """The host is gone; it is restarted after this delay in seconds."""
 
     delay: float
 
 
 class Reconnected(NamedTuple):
-    """The host is there again; what follows is what nobody has seen yet."""
+    """Connected again; unseen records follow."""
 
     attempt: int
 
 
 class Unresponsive(NamedTuple):
-    """The host is there and does not do its work; `Seat.restart` puts another in its place."""
+    """The host does not respond or makes no progress; see `HostSupervisor.restart`."""
 
     misses: int
 
 
 class Responsive(NamedTuple):
-    """The host that was unresponsive does its work again."""
+    """The host makes progress again."""
 
 
-class Awaited(NamedTuple):
-    """The turn waits for a model or a tool, for so many seconds; nothing, with an empty name."""
+class WaitingSeen(NamedTuple):
+    """The turn has been waiting for a model or tool; an empty name ends it."""
 
     what: str
     seconds: float = 0.0
 
 
-Seen = News | Awaited | Reconnecting | Reconnected | Unresponsive | Responsive
+SupervisionEvent = HostNews | WaitingSeen | Reconnecting | Reconnected | Unresponsive | Responsive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """How a host is reached: dialled at its socket, and ended however stuck it is."""
+class HostAccess:
+    """Functions to connect to a host and to kill it."""
 
     connect: Callable[[Path], Awaitable[Transport]] = connect
     end: Callable[[Path], Awaitable[None]] = end_host
 
 
-class Seat:
-    """A place at a session: one may lead it or watch it, and hears everything exactly once."""
+class HostSupervisor:
+    """Keeps a client connected to a session, and delivers every record exactly once."""
 
-    def __init__(self, socket: Path, start: Start, *, role: Role, after: int, reach: Reach) -> None:
+    def __init__(
+        self, socket: Path, start: StartHost, *, role: ClientRole, after: int, reach: HostAccess
+    ) -> None:
         self._socket, self._start, self._role = socket, start, role
         self._reach = reach
         self._seen = after
-        self._starts: list[float] = []  # again
+        self._starts: list[float] = []  # times of restarts
         self._is_begun = False
-        self._is_ended = False  # the session, by what we have heard
-        self._inbox: Inbox[Seen | HostGone | SessionClosed] = Inbox()
-        self._heard: list[Seen | HostGone | SessionClosed] = []  # and not returned yet
-        self._call: Call | None = None
+        self._is_ended = False  # the session, by its records
+        self._inbox: Inbox[SupervisionEvent | HostGone | SessionClosed] = Inbox()
+        # Received, not returned yet.
+        self._heard: list[SupervisionEvent | HostGone | SessionClosed] = []
+        self._call: HostClient | None = None
         self._gone: HostGone | SessionClosed | None = None
         self._stirred = anyio.Event()
-        self._watched = Watched()
-        self._awaited = Awaited("")
+        self._watched = PingState()
+        self._awaited = WaitingSeen("")
         self._tasks: TaskGroup
 
-    async def receive(self) -> list[Seen]:
-        """Wait for what has happened, in order.
+    async def receive(self) -> list[SupervisionEvent]:
+        """Wait for events, and return them in order.
 
-        Raises HostGone when the host was started too often, and SessionClosed when somebody has
-        ended the session: nobody who only sits there takes it up again.
+        Raises HostGone after too many restarts, and SessionClosed when a client ended the session:
+        a watching client must not restart it.
         """
-        news: list[Seen] = []
+        news: list[SupervisionEvent] = []
         self._heard = self._heard or await self._inbox.receive()
         for number, each in enumerate(self._heard):
             if isinstance(each, HostGone | SessionClosed):
                 self._heard = self._heard[number if news else number + 1 :]
                 if news:
-                    return news  # which comes first, and the end at the next look
+                    # The failure is raised by the next call, after the events before it.
+                    return news
                 raise each
             news.append(each)
         self._heard = []
         return news
 
-    async def command(self, command: Command) -> int:
-        """Have something done, once, whatever happens meanwhile; return up to which record.
+    async def command(self, command: HostCommand) -> int:
+        """Execute a command exactly once; return the last sequence number when it is durable.
 
-        Raises HostGone if nobody is there to do it, and will not be by itself; SessionClosed if
-        somebody has ended the session: what is kept says whether it was done before.
+        Raises HostGone if there is no host, and SessionClosed if the session was ended: the records
+        say whether the command was executed before.
         """
         while True:
             while self._call is None:
-                if isinstance(self._gone, SessionClosed) and isinstance(command, Close):
+                if isinstance(self._gone, SessionClosed) and isinstance(command, CloseCommand):
                     return self._seen
                 if self._gone is not None:
                     raise copy(self._gone)
@@ -224,14 +239,14 @@ class Seat:
             await anyio.sleep(_DIAL_AGAIN)
 
     async def restart(self) -> None:
-        """End the host, however stuck it is, and start another: it knows all that is kept."""
+        """Kill the host, however stuck it is, and start another one."""
         await self._reach.end(self._socket)
         self._starts.clear()
         self._gone, self._is_ended = None, False
         self._stir()
 
     async def attend(self) -> None:
-        """Stay connected, whatever that takes."""
+        """Stay connected until cancelled."""
         async with companions() as self._tasks:
             await self._attend()
 
@@ -243,7 +258,7 @@ class Seat:
                 if self._is_ended:
                     raise SessionClosed(session=call.standing.session)
                 await self._pause()
-            except RequestTimedOut:  # somebody listens, and nobody answers
+            except RequestTimedOut:  # the socket accepts, but no response comes
                 await self._judge(missed(self._watched))
             except (HostGone, SessionClosed) as gone:
                 self._gone = gone
@@ -255,12 +270,12 @@ class Seat:
         while self._gone is not None:
             await self._stirred.wait()
 
-    async def _sit(self, call: Call) -> None:
-        """Hear everything until the connection ends."""
+    async def _sit(self, call: HostClient) -> None:
+        """Deliver events until the connection ends."""
         self._call = call
         self._stir()
         try:
-            await self._judge(Watched())
+            await self._judge(PingState())
             await self._inbox.put((Reconnected(call.standing.attempt),))
             with suppress(*_LOST):
                 async with companions() as tasks:
@@ -269,13 +284,13 @@ class Seat:
         finally:
             self._call = None
 
-    async def _listen(self, call: Call) -> None:
+    async def _listen(self, call: HostClient) -> None:
         async with aclosing(call.watch(after=self._seen)) as watched:
             async for news in watched:
                 await self._inbox.put(self._unseen(news))
 
-    async def _ping(self, call: Call) -> None:
-        with suppress(*_LOST):  # whoever listens hears that, too
+    async def _ping(self, call: HostClient) -> None:
+        with suppress(*_LOST):  # `_listen` notices the lost connection, too
             while True:
                 await anyio.sleep(PING_PAUSE)
                 try:
@@ -286,15 +301,15 @@ class Seat:
                     await self._judge(
                         answered(self._watched, turn=pulse.turn, journal=pulse.journal)
                     )
-                    await self._tell_awaited(Awaited(pulse.awaits, pulse.awaits_seconds))
+                    await self._tell_awaited(WaitingSeen(pulse.awaits, pulse.awaits_seconds))
 
-    async def _tell_awaited(self, awaited: Awaited) -> None:
+    async def _tell_awaited(self, awaited: WaitingSeen) -> None:
         if awaited.what or self._awaited.what:
             self._awaited = awaited
             await self._inbox.put((awaited,))
 
-    async def _judge(self, watched: Watched) -> None:
-        """Say so when it becomes unresponsive, and when it is no longer."""
+    async def _judge(self, watched: PingState) -> None:
+        """Emit when the host becomes unresponsive or responsive."""
         before, self._watched = self._watched, watched
         if before.is_responsive and not watched.is_responsive:
             await self._inbox.put((Unresponsive(watched.misses),))
@@ -308,21 +323,21 @@ class Seat:
         await self._inbox.put((Reconnecting(delay),))
         await anyio.sleep(delay)
 
-    def _unseen(self, news: list[News]) -> list[Seen]:
-        found: list[Seen] = []
+    def _unseen(self, news: list[HostNews]) -> list[SupervisionEvent]:
+        found: list[SupervisionEvent] = []
         for each in news:
-            if isinstance(each, Kept):
+            if isinstance(each, RecordReceived):
                 if each.seq <= self._seen:
                     continue
                 self._seen = each.seq
-                if isinstance(each.record, Closed | Begun):
-                    self._is_ended = isinstance(each.record, Closed)
+                if isinstance(each.record, SessionEnded | AttemptStarted):
+                    self._is_ended = isinstance(each.record, SessionEnded)
             found.append(each)
         return found
 
     @asynccontextmanager
-    async def _dialled(self) -> AsyncGenerator[Call]:
-        """Dial the host; if nobody is there, start it."""
+    async def _dialled(self) -> AsyncGenerator[HostClient]:
+        """Connect to the host, or start it."""
         async with AsyncExitStack() as stack:
             try:
                 call = await self._dial(stack)
@@ -331,8 +346,8 @@ class Seat:
             self._is_begun = True
             yield call
 
-    async def _begun(self, stack: AsyncExitStack) -> Call:
-        """Start it, and again, as seldom as any that died, if it does so before it listens."""
+    async def _begun(self, stack: AsyncExitStack) -> HostClient:
+        """Start the host, with the restart policy, until it listens."""
         while True:
             if self._is_begun:
                 self._starts.append(anyio.current_time())
@@ -349,8 +364,8 @@ class Seat:
                 return call
             await self._pause()
 
-    async def _started(self) -> Ended | None:
-        """Start it, also if what it runs on has just died and is not there again."""
+    async def _started(self) -> WaitEnded | None:
+        """Start the host; retries while the exec-server is restarting."""
         deadline = anyio.current_time() + START_LONGEST
         while True:
             try:
@@ -361,8 +376,8 @@ class Seat:
                     raise
             await anyio.sleep(_START_AGAIN)
 
-    async def _listening(self, stack: AsyncExitStack, is_over: anyio.Event) -> Call | None:
-        """Dial until it listens; None if it is over, and nobody else listens in its place."""
+    async def _listening(self, stack: AsyncExitStack, is_over: anyio.Event) -> HostClient | None:
+        """Connect until it listens; None if it exited and no other host listens."""
         deadline = anyio.current_time() + START_LONGEST
         while anyio.current_time() < deadline:
             was_over = is_over.is_set()
@@ -373,34 +388,34 @@ class Seat:
             await anyio.sleep(_DIAL_AGAIN)
         raise HostGone(starts=len(self._starts))
 
-    async def _dial(self, stack: AsyncExitStack) -> Call:
+    async def _dial(self, stack: AsyncExitStack) -> HostClient:
         transport = await self._reach.connect(self._socket)
-        return await stack.enter_async_context(called(transport, role=self._role))
+        return await stack.enter_async_context(attach_host(transport, role=self._role))
 
     def _stir(self) -> None:
         self._stirred.set()
         self._stirred = anyio.Event()
 
 
-async def _tell_end(ended: Ended, is_over: anyio.Event, scope: anyio.CancelScope) -> None:
-    """Say when a host is over that takes longer to listen than they usually do."""
-    with scope, suppress(Failure):  # one that nobody can tell of is waited for
+async def _tell_end(ended: WaitEnded, is_over: anyio.Event, scope: anyio.CancelScope) -> None:
+    """Set `is_over` when a host exits that takes unusually long to listen."""
+    with scope, suppress(Failure):  # if its exit cannot be known, the timeout decides
         await anyio.sleep(STARTED_USUALLY)
         await ended()
         is_over.set()
 
 
 @asynccontextmanager
-async def seated(
+async def supervise_host(
     socket: Path,
-    start: Start,
+    start: StartHost,
     *,
-    role: Role = Role.LEAD,
+    role: ClientRole = ClientRole.LEAD,
     after: int = 0,
-    reach: Reach | None = None,
-) -> AsyncGenerator[Seat]:
-    """Sit at a session for the length of the block, from the record that follows `after` on."""
-    seat = Seat(socket, start, role=role, after=after, reach=reach or Reach())
+    reach: HostAccess | None = None,
+) -> AsyncGenerator[HostSupervisor]:
+    """Supervise the host of a session, from the record after `after` on."""
+    seat = HostSupervisor(socket, start, role=role, after=after, reach=reach or HostAccess())
     async with companions() as tasks:
         tasks.start_soon(seat.attend)
         yield seat

@@ -1,4 +1,20 @@
-"""Carry out the turns of a session, one after the other, and write down what comes of them."""
+"""Run the turns of a session one after the other, and record what happens.
+
+    TurnBegun ▶ draft.prepare ▶ runner.take_turn ▶ draft.revise ▶ [publish] ▶ report ▶ TurnClosed
+
+All input arrives through the journal: `run` waits for changes of its durable state and acts on it.
+A prompt, an abort, an answer or a close is first a record, then an effect.
+
+Invariants:
+
+- Nothing acts on a record that is not durable; while the disk is full, the turn stands still
+  and clients are told why (`keep`).
+- A turn is closed exactly once. A turn that the previous host left open is closed first; if
+  its publication had begun, that is completed under the same key.
+- Agents of previous hosts are ended before a turn is reported as over: they would go on to
+  call the model and write into the draft.
+- A question is answered exactly once: by a client, or by refusal after `answer_longest`.
+"""
 
 from __future__ import annotations
 
@@ -14,42 +30,42 @@ from msgspec.structs import replace
 
 from holdfast.failures import Failure, Ids, boundary, to_wire
 from holdfast.host.failures import HostCrashed, HostStopped
-from holdfast.host.journal import Book
+from holdfast.host.journal import SessionJournal
 from holdfast.host.model import (
-    Answered,
+    AnswerSource,
     AnyRecord,
-    Happened,
-    Prompted,
-    Published,
-    Publishing,
-    Repaired,
-    Revised,
-    Steer,
-    Steered,
+    EventRecorded,
+    PromptQueued,
+    PublicationRecorded,
+    PublicationStarted,
+    QuestionAnswered,
+    RevisionRecorded,
+    SteerCommand,
+    SteeringAccepted,
+    ToolsRepaired,
     TurnBegun,
     TurnClosed,
-    Who,
 )
-from holdfast.host.ports import Revisited, Workshop
+from holdfast.host.ports import DraftRevision, SessionDraft
 from holdfast.host.session import decide, next_turn
-from holdfast.runners import Conversation, Memory
+from holdfast.runners import Conversation, ReadMemory
 from holdfast.runners.failures import OptionUnknown, RunnerEnded, SessionUnknown
 from holdfast.runners.model import (
     AnyEvent,
-    Asked,
-    Awaiting,
     Delta,
-    Ending,
-    Noticed,
-    Said,
+    NoticeIssued,
+    QuestionAsked,
     SessionKnown,
+    TextCompleted,
     TurnEnded,
+    TurnEnding,
+    WaitingReported,
 )
 from holdfast.world import Clock, companions
 
-# Tell an agent that has forgotten a conversation what was said in it.
+# A runner that has lost its conversation receives it again as text.
 
-RETOLD_CHARS_MAX: Final = 200_000  # of what was said; the newest of it
+RETOLD_CHARS_MAX: Final = 200_000  # characters of the newest messages
 _HEAD: Final = (
     "You have taken part in this conversation before, and no longer know it. This is what was "
     "said{cut}; what you did is in the files. Go on from here.\n\n"
@@ -58,8 +74,8 @@ _CUT: Final = ", but for its beginning"
 _NOW: Final = "Person, now: "
 
 
-def retold(records: Iterable[AnyRecord], prompted: Prompted) -> str:
-    """A prompt with all that was said before it; the prompt alone if nothing was."""
+def retold(records: Iterable[AnyRecord], prompted: PromptQueued) -> str:
+    """Return the prompt, preceded by the conversation before it."""
     said = [words for record in records if (words := _words(record, prompted))]
     if not said:
         return prompted.text
@@ -73,31 +89,29 @@ def retold(records: Iterable[AnyRecord], prompted: Prompted) -> str:
     return head + "".join(reversed(kept)) + _NOW + prompted.text
 
 
-def _words(record: AnyRecord, prompted: Prompted) -> str:
+def _words(record: AnyRecord, prompted: PromptQueued) -> str:
     match record:
-        case Prompted(turn=turn, text=text) if turn < prompted.turn:
+        case PromptQueued(turn=turn, text=text) if turn < prompted.turn:
             return f"Person: {text}\n\n"
-        case Steered(text=text):
+        case SteeringAccepted(text=text):
             return f"Person: {text}\n\n"
-        case Happened(event=Said(text=text)):
+        case EventRecorded(event=TextCompleted(text=text)):
             return f"You: {text}\n\n"
         case _:
             return ""
 
 
-# Go on with an agent that has forgotten a conversation: it is told again what was said.
-
 _decoder: msgspec.json.Decoder[AnyRecord] = msgspec.json.Decoder(AnyRecord)
 
 
-def forgotten(unknown: SessionUnknown) -> Noticed:
-    """What the person is told of it."""
+def forgotten_notice(unknown: SessionUnknown) -> NoticeIssued:
+    """Return the notice for the person."""
     text = "The agent no longer knows this conversation. It is told again what was said."
-    return Noticed(text, to_wire(unknown))
+    return NoticeIssued(text, to_wire(unknown))
 
 
-async def recalled(book: Book, prompted: Prompted) -> str:
-    """A prompt for an agent that knows nothing: with all that was said before it."""
+async def recalled(book: SessionJournal, prompted: PromptQueued) -> str:
+    """Return the prompt for a runner that has lost the conversation."""
     records: list[AnyRecord] = []
     last = book.seq
     async with aclosing(book.follow(0)) as pages:
@@ -108,63 +122,68 @@ async def recalled(book: Book, prompted: Prompted) -> str:
     return retold(records, prompted)
 
 
-ANSWER_LONGEST: Final = 24 * 3600.0  # that a question waits for a person
-_ROOM_AGAIN: Final = 1.0  # between two tries to write what found no room
-_INSIST: Final = 1.0  # between two interrupts of a turn that does not end
+ANSWER_LONGEST: Final = 24 * 3600.0  # seconds; timeout of a question
+_ROOM_AGAIN: Final = 1.0  # seconds between attempts to write on a full disk
+_INSIST: Final = 1.0  # seconds between interrupts of a turn that does not end
 
-_BEFORE: Final = (SessionKnown, TurnEnded, Awaiting)  # what an agent tells that has not begun
+_BEFORE: Final = (
+    SessionKnown,
+    TurnEnded,
+    WaitingReported,
+    # Events of an agent before it has done anything.
+)
 
 
-class Converser(Protocol):
-    """Whoever carries turns out; all that this needs may be looked for when there is a turn."""
+class TurnRunner(Protocol):
+    """A runner; its dependencies may be loaded when the first turn begins."""
 
     @property
     def name(self) -> str:
-        """The word that a person chooses it by."""
+        """The name that users choose it by."""
         ...
 
     @property
     def options(self) -> tuple[str, ...]:
-        """How it can be told to take a turn."""
+        """Names of options for a turn."""
         ...
 
     def converse(
-        self, session: str | None, memory: Memory
+        self, session: str | None, memory: ReadMemory
     ) -> AbstractAsyncContextManager[Conversation]:
-        """Begin a conversation, or continue one by the word of an earlier `SessionKnown`."""
+        """Begin a conversation, or continue one by the id of an earlier `SessionKnown`."""
         ...
 
 
-Told = Callable[[Sequence[Delta]], None]
-"""Is told what is only shown, at once; it must be quick and must not raise."""
+ShowDeltas = Callable[[Sequence[Delta]], None]
+"""Displays deltas; must not block or raise."""
 
-Troubled = Callable[[Failure | None], None]
-"""Is told what keeps a session from being written down, and None when nothing does any more."""
-
-
-EndEarlier = Callable[[], Awaitable[Sequence[str]]]
-"""Ends all that earlier hosts have started; returns the commands of what could not be ended."""
+ReportTrouble = Callable[[Failure | None], None]
+"""Reports why the journal cannot be written; None when it can again."""
 
 
-async def nothing_earlier() -> Sequence[str]:
-    """Earlier hosts have started nothing that is not in this process."""
+EndOrphans = Callable[[], Awaitable[Sequence[str]]]
+"""Ends processes of earlier hosts; returns the commands that could not be ended."""
+
+
+async def no_orphans() -> Sequence[str]:
+    """Default: earlier hosts left no processes."""
     return ()
 
 
-class Turns:
-    """Takes turn after turn with a runner; the person's words reach the one that runs."""
+class SessionTurns:
+    """Runs turns with a runner, and passes commands to the running one."""
 
     def __init__(  # noqa: PLR0913  # only the host makes one, all by keyword
         self,
         *,
-        book: Book,
-        runner: Converser,
-        workshop: Workshop,
+        book: SessionJournal,
+        runner: TurnRunner,
+        workshop: SessionDraft,
         clock: Clock,
-        told: Told,
-        troubled: Troubled,
+        told: ShowDeltas,
+        troubled: ReportTrouble,
         answer_longest: float = ANSWER_LONGEST,
-        end_earlier: EndEarlier = nothing_earlier,
+        end_earlier: EndOrphans = no_orphans,
         stopped_by: Callable[[int], str] = lambda _: "",
     ) -> None:
         self._book = book
@@ -175,28 +194,29 @@ class Turns:
         self._end_earlier, self._stopped_by = end_earlier, stopped_by
         self._talk: Conversation | None = None
         self._stack = AsyncExitStack()
-        self._is_begun = False  # the running turn has told of something that it did
-        self._tasks: TaskGroup | None = None  # while turns are taken
-        self._steering: set[str] = set()  # what may still be taken
+        self._is_begun = False  # the running turn has had effects
+        self._tasks: TaskGroup | None = None  # while `run` is active
+        self._steering: set[str] = set()  # ids of steering commands in progress
         self._progressed = anyio.current_time()
-        self._awaiting: Awaiting | None = None  # told since the last thing that happened
+        self._awaiting: WaitingReported | None = None  # since the last other event
 
     @property
     def idle_for(self) -> float:
-        """For how many seconds the running turn has told nothing; 0 while none runs."""
+        """Seconds since the last event of the running turn; 0 if none runs."""
         is_busy = self._book.session.is_running and not self._book.session.questions
         return anyio.current_time() - self._progressed if is_busy else 0.0
 
     @property
     def awaiting(self) -> tuple[str, float] | None:
-        """What the running turn waits for, and for how many seconds, as far as its agent says."""
+        """The model or tool that the turn waits for, and for how many seconds."""
         if self._awaiting is None or not self.idle_for:
             return None
         return self._awaiting.what, self._awaiting.seconds + self.idle_for
 
     async def run(self) -> None:
-        """End a turn that was left, then take every one that is wanted until the session closes."""
-        async with companions() as self._tasks, self._stack:  # what is begun last ends first
+        """Close a turn that was left open, then run queued prompts until the session closes."""
+        # The stack is left first, so that conversations end before the tasks around them.
+        async with companions() as self._tasks, self._stack:
             if self._book.kept.attempt > 1:
                 await self._end_agents()
             if self._book.kept.is_running:
@@ -212,16 +232,16 @@ class Turns:
                     await self._take(prompted)
 
     def check(self, how: Mapping[str, str]) -> None:
-        """Raise OptionUnknown if the runner could not be told how a turn is to be taken."""
+        """Raise OptionUnknown if the runner does not support an option."""
         for name in how:
             options = self._runner.options
             if name not in options:
                 raise OptionUnknown(option=name, runner=self._runner.name, known=options)
 
-    async def steer(self, command: Steer) -> None:
-        """Add to what the running turn was asked, once; what it does not take waits for its own.
+    async def steer(self, command: SteerCommand) -> None:
+        """Pass input to the running turn once; if it is not accepted, queue it as a prompt.
 
-        It is done whatever becomes of the caller: what a turn was told is written down.
+        Runs in a task of its own: accepted input is recorded even if the client disconnects.
         """
         if self._tasks is not None and command.id not in self._steering:
             self._steering.add(command.id)
@@ -230,9 +250,10 @@ class Turns:
             await self._book.stirred()
 
     async def keep(self, decided: Callable[[], Sequence[AnyRecord]]) -> None:
-        """Write down what is decided, however long the disk has no room for it.
+        """Write records, and retry while the disk is full.
 
-        What happens meanwhile waits: nobody acts on what is not kept. It is decided anew each time.
+        `decided` is called again before each attempt, since other records may have changed the
+        decision.
         """
         is_troubled = False
         while records := decided():
@@ -248,95 +269,99 @@ class Turns:
         if is_troubled:
             self._troubled(None)
 
-    async def _steer(self, command: Steer) -> None:
+    async def _steer(self, command: SteerCommand) -> None:
         talk, is_taken = self._talk, False
         try:
-            with suppress(Failure):  # what could not be done or written is still to be done
+            with suppress(Failure):  # a failed write leaves the command to the caller's retry
                 if talk is not None and command.id not in self._book.session.commands:
                     is_taken = await talk.steer(command.text)
                 is_new = decide(self._book.session, command, at_ms=self._now())
                 if is_new and not is_taken:
                     await self._book.write(*is_new)
             if is_taken:
-                await self._keep(Steered(command.id, self._book.session.turn, command.text))
+                await self._keep(
+                    SteeringAccepted(command.id, self._book.session.turn, command.text)
+                )
         finally:
             self._steering.discard(command.id)
             self._book.stir()
 
-    async def _take(self, prompted: Prompted) -> None:
-        turn, ended = prompted.turn, TurnEnded(Ending.FAILED)
-        made: Revisited | None = None
+    async def _take(self, prompted: PromptQueued) -> None:
+        turn, ended = prompted.turn, TurnEnded(TurnEnding.FAILED)
+        made: DraftRevision | None = None
         try:
             with boundary("host.turn"):
                 await self._workshop.prepare()
                 ended = await self._perform(prompted)
                 made = await self._workshop.revise(f"turn {turn}")
                 if made is not None:
-                    await self._keep(Revised(turn, made.revision, made.checkpoint))
+                    await self._keep(RevisionRecorded(turn, made.revision, made.checkpoint))
         except Failure as failure:
-            ended = TurnEnded(Ending.FAILED, self._told_of(failure))
+            ended = TurnEnded(TurnEnding.FAILED, self._told_of(failure))
         if ended.failure is not None:
             ended = self._stopped() or ended
         if ended.failure is not None:
-            await self._hang_up()  # the next turn begins with an agent in its right mind
-        elif prompted.is_in_place and ended.ending is Ending.COMPLETED:
-            await self._keep(Publishing(turn, f"{self._book.kept.id}/{turn}"))
+            # After a failure the state of the agent is unknown: the next turn starts another one.
+            await self._hang_up()
+        elif prompted.is_in_place and ended.ending is TurnEnding.COMPLETED:
+            await self._keep(PublicationStarted(turn, f"{self._book.kept.id}/{turn}"))
         await self._close(turn, ended, made)
 
     async def _end_agents(self) -> None:
-        """End the agents of earlier hosts, before anybody is told that their turn is over.
+        """End the agents of earlier hosts, before their turn is reported as over.
 
-        They would go on unseen: ask the model, and write into the draft.
+        Otherwise they would go on to call the model and to write into the draft.
         """
         left: Sequence[str] = ()
         with suppress(Failure), boundary("host.end_earlier"):
             left = await self._end_earlier()
         if left:
             text = f"These processes of an earlier agent could not be ended: {'; '.join(left)}"
-            await self._keep(Happened(self._book.kept.turn, Noticed(text)))
+            await self._keep(EventRecorded(self._book.kept.turn, NoticeIssued(text)))
 
     async def _end_left(self) -> None:
-        """End the turn that the host before us left; if it was to publish it, that is done."""
+        """Close the turn that the previous host left; complete its publication if it had begun."""
         left = self._book.kept
-        ended = TurnEnded(Ending.COMPLETED)
+        ended = TurnEnded(TurnEnding.COMPLETED)
         if not left.is_done:
             crashed = HostCrashed(session=left.id, turn=left.turn, reason=left.reason)
             told = self._told_of(crashed.during("host.turn"))
-            ended = self._stopped() or TurnEnded(Ending.FAILED, told)
+            ended = self._stopped() or TurnEnded(TurnEnding.FAILED, told)
         await self._close(left.turn, ended, None)
 
     def _stopped(self) -> TurnEnded | None:
-        """How the running turn ended, if everything here was ended on purpose since it began."""
+        """Return the ending of a turn that `holdfast stop` interrupted."""
         turn = self._book.kept
         by = self._stopped_by(turn.turn_at_ms)
         if not by:
             return None
         stopped = HostStopped(session=turn.id, turn=turn.turn, by=by)
-        return TurnEnded(Ending.INTERRUPTED, self._told_of(stopped.during("host.turn")))
+        return TurnEnded(TurnEnding.INTERRUPTED, self._told_of(stopped.during("host.turn")))
 
-    async def _close(self, turn: int, ended: TurnEnded, made: Revisited | None) -> None:
+    async def _close(self, turn: int, ended: TurnEnded, made: DraftRevision | None) -> None:
         if self._book.kept.publishing is not None:
             ended = await self._publish(turn, self._book.kept.publishing, ended)
         records: list[AnyRecord] = []
         if self._book.session.tools:
-            records.append(Repaired(turn, self._book.session.tools))
+            records.append(ToolsRepaired(turn, self._book.session.tools))
         closed = TurnClosed(turn, ended.ending, self._now(), ended.failure)
-        with suppress(Failure), boundary("host.report"):  # all it would say is in the journal
+        # A report is a convenience: the journal has everything that it would say.
+        with suppress(Failure), boundary("host.report"):
             closed = replace(closed, report=await self._workshop.report(closed, made))
         await self._keep(*records, closed)
 
     async def _publish(self, turn: int, key: str, ended: TurnEnded) -> TurnEnded:
-        """Let the project have it; what keeps it from that is said with the end of the turn."""
+        """Publish the draft; a failure becomes part of the turn's end."""
         try:
             with boundary("host.publish"):
                 done = await self._workshop.publish(key)
         except Failure as failure:
             return replace(ended, failure=self._told_of(failure))
-        await self._keep(Published(turn, done.paths, done.checkpoint))
+        await self._keep(PublicationRecorded(turn, done.paths, done.checkpoint))
         return ended
 
-    async def _perform(self, prompted: Prompted) -> TurnEnded:
-        """Take a turn; an agent that has ended since the last one is not worth a word."""
+    async def _perform(self, prompted: PromptQueued) -> TurnEnded:
+        """Run a turn; if the agent exited since the last turn, once more with a new one."""
         is_used = self._talk is not None
         ended = await self._converse(prompted)
         if is_used and not self._is_begun and _has_ended(ended):
@@ -344,13 +369,13 @@ class Turns:
             ended = await self._converse(prompted)
         return ended
 
-    async def _converse(self, prompted: Prompted) -> TurnEnded:
+    async def _converse(self, prompted: PromptQueued) -> TurnEnded:
         self._progressed = anyio.current_time()
         self._is_begun = False
         self._awaiting = None
         text, talk = await self._meet(prompted)
         if self._is_unwanted:
-            return TurnEnded(Ending.INTERRUPTED)
+            return TurnEnded(TurnEnding.INTERRUPTED)
         turn = talk.take_turn(text, prompted.how)
         async with companions() as tasks, aclosing(turn) as batches:
             tasks.start_soon(self._end_if_unwanted, talk)
@@ -361,15 +386,15 @@ class Turns:
                     return ended
         raise AssertionError("a turn tells its end")
 
-    async def _meet(self, prompted: Prompted) -> tuple[str, Conversation]:
-        """What to ask, and an agent that then knows what was said before, also if it forgot."""
+    async def _meet(self, prompted: PromptQueued) -> tuple[str, Conversation]:
+        """Return the prompt and a conversation, restored if the runner has lost it."""
         text, session = prompted.text, self._book.session.runner_session
         if self._talk is None:
             try:
                 self._talk = await self._begin(session)
             except SessionUnknown as unknown:
                 self._talk = await self._begin(None)
-                await self._keep(Happened(prompted.turn, forgotten(unknown)))
+                await self._keep(EventRecorded(prompted.turn, forgotten_notice(unknown)))
                 text = await recalled(self._book, prompted)
         return text, self._talk
 
@@ -382,13 +407,13 @@ class Turns:
     ) -> TurnEnded | None:
         if deltas := [each for each in batch if isinstance(each, Delta)]:
             self._told(deltas)
-        self._awaiting = batch[-1] if batch and isinstance(batch[-1], Awaiting) else None
-        kept = [each for each in batch if not isinstance(each, Delta | TurnEnded | Awaiting)]
+        self._awaiting = batch[-1] if batch and isinstance(batch[-1], WaitingReported) else None
+        kept = [each for each in batch if not isinstance(each, Delta | TurnEnded | WaitingReported)]
         self._is_begun = self._is_begun or not all(isinstance(each, _BEFORE) for each in batch)
         if kept:
-            await self._keep(*(Happened(turn, each) for each in kept))
+            await self._keep(*(EventRecorded(turn, each) for each in kept))
         for each in kept:
-            if isinstance(each, Asked):
+            if isinstance(each, QuestionAsked):
                 tasks.start_soon(self._await_answer, each, talk)
         return next((each for each in batch if isinstance(each, TurnEnded)), None)
 
@@ -397,32 +422,32 @@ class Turns:
         return self._book.kept.is_aborting or self._book.kept.is_closed
 
     async def _end_if_unwanted(self, talk: Conversation) -> None:
-        """Interrupt the turn as soon as the person wants that, and until it has ended."""
+        """Interrupt the turn when it is aborted, repeatedly until it ends."""
         while not self._is_unwanted:
             await self._book.stirred()
         while True:
-            with suppress(Failure):  # whatever is wrong, the turn tells
+            with suppress(Failure):  # the turn itself reports failures
                 await talk.interrupt()
             await anyio.sleep(_INSIST)
 
-    async def _await_answer(self, asked: Asked, talk: Conversation) -> None:
-        """Pass the answer on once it is kept; if none comes in time, refuse for the person."""
+    async def _await_answer(self, asked: QuestionAsked, talk: Conversation) -> None:
+        """Pass on the answer once it is durable; after the timeout, refuse."""
         with anyio.move_on_after(self._answer_longest):
             while asked in self._book.kept.questions:
                 await self._book.stirred()
-        refused = (Answered(asked.question, asked.refusal, Who.NOBODY),)
+        refused = (QuestionAnswered(asked.question, asked.refusal, AnswerSource.NOBODY),)
         while asked in self._book.kept.questions:
             await self.keep(lambda: refused if asked in self._book.session.questions else ())
             if asked in self._book.kept.questions:
-                await self._book.stirred()  # an answer is on its way to the disk
-        with suppress(Failure):  # whatever is wrong, the turn tells
+                await self._book.stirred()  # an answer is being written
+        with suppress(Failure):  # the turn itself reports failures
             await talk.answer(asked.question, self._book.kept.answers[asked.question])
 
     async def _keep(self, *records: AnyRecord) -> None:
         await self.keep(lambda: records)
 
     def _told_of(self, failure: Failure) -> dict[str, object]:
-        """A failure as it is written down: where, when and of which session."""
+        """Encode a failure with session, runner and time."""
         ids = Ids(session_id=self._book.kept.id, runner_type=self._book.kept.runner)
         return to_wire(failure.about(ids).stamped(self._clock.now()))
 
@@ -434,8 +459,8 @@ class Turns:
         return int(self._clock.now() * 1000)
 
 
-def _if_wanted(book: Book, begun: TurnBegun) -> tuple[TurnBegun, ...]:
-    """What begins a turn, unless somebody is about to take it back: that may not be kept yet."""
+def _if_wanted(book: SessionJournal, begun: TurnBegun) -> tuple[TurnBegun, ...]:
+    """Return the record that begins a turn, unless its withdrawal is being written."""
     return (begun,) if any(each.turn == begun.turn for each in book.session.waiting) else ()
 
 

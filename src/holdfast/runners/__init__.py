@@ -11,24 +11,24 @@ from holdfast import lazy_exports
 
 if TYPE_CHECKING:
     from holdfast.runners.codex import CodexRunner
-    from holdfast.runners.environment import Stage
+    from holdfast.runners.environment import RunnerEnvironment
     from holdfast.runners.mcp_config import secrets_of
     from holdfast.runners.native import NativeRunner
-    from holdfast.runners.ports import Conversation, Memory, Runner
-    from holdfast.runners.redaction import Around, Veiled
+    from holdfast.runners.ports import Conversation, ReadMemory, Runner
+    from holdfast.runners.redaction import RedactingRunner, RunnerWrapper
     from holdfast.runners.rehearsal.runner import DEMO, Rehearsal, is_sample, write_sample
 
 __all__ = [
     "DEMO",
-    "Around",
     "CodexRunner",
     "Conversation",
-    "Memory",
     "NativeRunner",
+    "ReadMemory",
+    "RedactingRunner",
     "Rehearsal",
     "Runner",
-    "Stage",
-    "Veiled",
+    "RunnerEnvironment",
+    "RunnerWrapper",
     "is_sample",
     "secrets_of",
     "write_sample",
@@ -37,16 +37,16 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "Around": "redaction",
+        "RunnerWrapper": "redaction",
         "CodexRunner": "codex",
         "Conversation": "ports",
         "DEMO": "rehearsal.runner",
-        "Memory": "ports",
+        "ReadMemory": "ports",
         "NativeRunner": "native",
         "Rehearsal": "rehearsal.runner",
         "Runner": "ports",
-        "Stage": "environment",
-        "Veiled": "redaction",
+        "RunnerEnvironment": "environment",
+        "RedactingRunner": "redaction",
         "is_sample": "rehearsal.runner",
         "secrets_of": "mcp_config",
         "write_sample": "rehearsal.runner",

@@ -8,7 +8,7 @@ HEAD_CHARS: Final = 8 * 1024
 TAIL_CHARS: Final = 24 * 1024
 
 
-class Bounded:
+class BoundedText:
     """What a tool printed, as far as anybody will read it: the first and the last of it."""
 
     def __init__(self, *, head_chars: int = HEAD_CHARS, tail_chars: int = TAIL_CHARS) -> None:

@@ -34,23 +34,23 @@ from holdfast.exec.failures import StartFailed
 from holdfast.failures import Failure, to_wire
 from holdfast.rpc.failures import ErrorResponse
 from holdfast.runners.codex_events import decision_of, question_of, reply_of, translated
-from holdfast.runners.environment import Stage
+from holdfast.runners.environment import RunnerEnvironment
 from holdfast.runners.failures import RunnerEnded, RunnerUnavailable, SessionUnknown
 from holdfast.runners.mcp_config import McpConfig, mcp_config
 from holdfast.runners.model import (
     AnyEvent,
-    Asked,
-    Awaiting,
-    Capabilities,
-    Ending,
-    Health,
-    Noticed,
+    NoticeIssued,
+    QuestionAsked,
+    RunnerCapabilities,
+    RunnerHealth,
     SessionKnown,
     ToolEnded,
     ToolStarted,
     TurnEnded,
+    TurnEnding,
+    WaitingReported,
 )
-from holdfast.runners.ports import AS_EVER, Memory
+from holdfast.runners.ports import AS_EVER, ReadMemory
 from holdfast.world import MARK, Inbox, Questions, companions, disk_failure, in_thread
 
 if TYPE_CHECKING:
@@ -96,18 +96,18 @@ _MANNERS = (
     "features.apps=false",
     "features.unbounded_connection_retries=false",
 )
-_ENDINGS = {"completed": Ending.COMPLETED, "interrupted": Ending.INTERRUPTED}
+_ENDINGS = {"completed": TurnEnding.COMPLETED, "interrupted": TurnEnding.INTERRUPTED}
 
 
 class CodexRunner:
     """Codex, as it is installed here."""
 
     name = NAME
-    capabilities = Capabilities(continues=True, steers=True, asks=True, confines=True)
+    capabilities = RunnerCapabilities(continues=True, steers=True, asks=True, confines=True)
 
     def __init__(
         self,
-        stage: Stage,
+        stage: RunnerEnvironment,
         program: str = "codex",
         *,
         model: str | None = None,
@@ -124,18 +124,18 @@ class CodexRunner:
         self._approval_policy: AskForApproval | None = approval_policy
         self._servers = tuple(servers)
 
-    async def health(self) -> Health:
+    async def health(self) -> RunnerHealth:
         """Healthy if it starts and answers."""
         try:
             async with self._connected(_Asking()) as (server, _):
                 health = await server.health()
         except Failure as failure:
-            return Health(False, reason=failure.user_message, remedy=_REMEDY)
-        return Health(health.healthy, reason=health.reason)
+            return RunnerHealth(False, reason=failure.user_message, remedy=_REMEDY)
+        return RunnerHealth(health.healthy, reason=health.reason)
 
     @asynccontextmanager
     async def converse(
-        self, session: str | None, memory: Memory
+        self, session: str | None, memory: ReadMemory
     ) -> AsyncGenerator[CodexConversation]:
         """Start Codex, and begin a thread or resume the one that the word names."""
         del memory  # it has one of its own
@@ -310,7 +310,7 @@ class CodexConversation:
             ended = RunnerEnded(
                 runner=NAME, reason=failure.user_message, stderr=self._transport.stderr
             )
-            await inbox.put((TurnEnded(Ending.FAILED, to_wire(ended)),))
+            await inbox.put((TurnEnded(TurnEnding.FAILED, to_wire(ended)),))
         finally:
             over.set()  # also when it is cancelled: then it has told no end
 
@@ -341,7 +341,7 @@ class _Notices:
 
     def add(self, *texts: str) -> None:
         """Have something told in the turn that runs, or in the next one."""
-        self._waiting += [Noticed(text) for text in texts]
+        self._waiting += [NoticeIssued(text) for text in texts]
 
     def take(self) -> tuple[AnyEvent, ...]:
         """What waits to be told; from now on it is told."""
@@ -386,11 +386,11 @@ class _Silence:
             elif isinstance(event, ToolEnded):
                 self._tools.discard(event.item)
 
-    def report(self) -> Awaiting:
+    def report(self) -> WaitingReported:
         """Name the model only if no tool runs: then Codex itself waits for the model."""
         is_model = self._model and not self._tools
         what = f"{NAME}/{self._model}" if is_model else NAME
-        return Awaiting(what, anyio.current_time() - self.begun)
+        return WaitingReported(what, anyio.current_time() - self.begun)
 
 
 class _Asking:
@@ -434,7 +434,7 @@ class _Asking:
         """Take an answer; say whether anybody waits for it."""
         return self._questions.answer(question, answer)
 
-    async def _inquire(self, asked: Asked) -> str:
+    async def _inquire(self, asked: QuestionAsked) -> str:
         self._count += 1  # of one item it may ask twice
         asked = msgspec.structs.replace(asked, question=f"{asked.item}/{self._count}")
         with self._questions.open(asked.question) as answer:
@@ -450,5 +450,5 @@ async def _emptied(inbox: Inbox[AnyEvent]) -> None:
 
 def _end(event: TurnCompletedNotification) -> TurnEnded:
     error = event.turn.error
-    ending = _ENDINGS.get(event.turn.status, Ending.FAILED)
+    ending = _ENDINGS.get(event.turn.status, TurnEnding.FAILED)
     return TurnEnded(ending, to_wire(failure_of(error)) if error is not None else None)

@@ -35,43 +35,43 @@ from holdfast.codex import (
     TurnStartedNotification,
     WebSearchThreadItem,
 )
-from holdfast.runners.bounded_text import Bounded
+from holdfast.runners.bounded_text import BoundedText
 from holdfast.runners.model import (
+    AnswerChoice,
     AnyEvent,
-    Asked,
-    Choice,
     Delta,
+    DeltaKind,
     FilesChanged,
-    Noticed,
-    Planned,
+    NoticeIssued,
+    PlanProgress,
     PlanStep,
-    Progress,
-    Said,
-    Sort,
-    Thought,
+    PlanUpdated,
+    QuestionAsked,
+    TextCompleted,
+    ThinkingCompleted,
     ToolEnded,
     ToolStarted,
     TurnStarted,
-    Used,
+    UsageUpdated,
 )
 
-_PROGRESS: Final = {"inProgress": Progress.BEGUN, "completed": Progress.DONE}
+_PROGRESS: Final = {"inProgress": PlanProgress.BEGUN, "completed": PlanProgress.DONE}
 _Deltas = (
     AgentMessageDeltaNotification
     | ReasoningSummaryTextDeltaNotification
     | CommandExecutionOutputDeltaNotification
 )
-_DELTAS: Final[dict[type[Event], Sort]] = {
-    AgentMessageDeltaNotification: Sort.TEXT,
-    ReasoningSummaryTextDeltaNotification: Sort.THOUGHT,
-    CommandExecutionOutputDeltaNotification: Sort.OUTPUT,
+_DELTAS: Final[dict[type[Event], DeltaKind]] = {
+    AgentMessageDeltaNotification: DeltaKind.TEXT,
+    ReasoningSummaryTextDeltaNotification: DeltaKind.THOUGHT,
+    CommandExecutionOutputDeltaNotification: DeltaKind.OUTPUT,
 }
 _FINE: Final = {"completed", ""}
 _CHOICES: Final = {
-    Decision.ACCEPT: Choice("yes", "do it"),
-    Decision.ACCEPT_FOR_SESSION: Choice("always", "do it, and do not ask again for this"),
-    Decision.DECLINE: Choice("no", "leave it, and go on", is_refusal=True),
-    Decision.CANCEL: Choice("stop", "leave it, and end the turn"),
+    Decision.ACCEPT: AnswerChoice("yes", "do it"),
+    Decision.ACCEPT_FOR_SESSION: AnswerChoice("always", "do it, and do not ask again for this"),
+    Decision.DECLINE: AnswerChoice("no", "leave it, and go on", is_refusal=True),
+    Decision.CANCEL: AnswerChoice("stop", "leave it, and end the turn"),
 }
 
 
@@ -92,13 +92,13 @@ def translated(event: Event) -> tuple[AnyEvent, ...]:
             return _told(event)
 
 
-def question_of(approval: Approval, number: int = 0) -> Asked:
+def question_of(approval: Approval, number: int = 0) -> QuestionAsked:
     """What a person is asked, still without an id; of several questions, the one of a number."""
     if isinstance(approval, InputApproval):
         return _inquiry(approval, approval.questions[number])
     title, detail = _wish(approval)
     choices = tuple(_CHOICES.values())
-    return Asked("", title, detail, choices, approval.item, is_approval=True)
+    return QuestionAsked("", title, detail, choices, approval.item, is_approval=True)
 
 
 def decision_of(answer: str) -> Decision:
@@ -118,12 +118,12 @@ def _told(event: Event) -> tuple[AnyEvent, ...]:
     match event:
         case TurnPlanUpdatedNotification(plan=plan):
             steps = (
-                PlanStep(each.step, _PROGRESS.get(each.status, Progress.OPEN)) for each in plan
+                PlanStep(each.step, _PROGRESS.get(each.status, PlanProgress.OPEN)) for each in plan
             )
-            return (Planned(tuple(steps)),)
+            return (PlanUpdated(tuple(steps)),)
         case ThreadTokenUsageUpdatedNotification(token_usage=usage):
             total = usage.total
-            used = Used(
+            used = UsageUpdated(
                 input_tokens=total.input_tokens,
                 cached_tokens=total.cached_input_tokens,
                 output_tokens=total.output_tokens,
@@ -132,9 +132,9 @@ def _told(event: Event) -> tuple[AnyEvent, ...]:
             )
             return (used,)
         case ErrorNotification(will_retry=True, error=error):
-            return (Noticed(error.message),)
+            return (NoticeIssued(error.message),)
         case EventsDropped(count=count):
-            return (Noticed(f"{count} pieces of what was being said were not shown in time."),)
+            return (NoticeIssued(f"{count} pieces of what was being said were not shown in time."),)
         case _:
             return ()
 
@@ -158,9 +158,9 @@ def _begun(item: ThreadItem) -> tuple[AnyEvent, ...]:
 def _done(item: ThreadItem) -> tuple[AnyEvent, ...]:
     match item:
         case AgentMessageThreadItem(id=id_, text=text):
-            return (Said(id_, text),)
+            return (TextCompleted(id_, text),)
         case ReasoningThreadItem(id=id_, summary=summary):
-            return (Thought(id_, "\n\n".join(summary)),) if summary else ()
+            return (ThinkingCompleted(id_, "\n\n".join(summary)),) if summary else ()
         case _:
             return _tool_done(item)
 
@@ -183,7 +183,7 @@ def _tool_done(item: ThreadItem) -> tuple[AnyEvent, ...]:
 
 
 def _ended(item: str, output: str, is_ok: bool, status: int | None = None) -> ToolEnded:
-    printed = Bounded()
+    printed = BoundedText()
     printed.feed(output)
     return ToolEnded(item, is_ok, printed.text, printed.left_out, status)
 
@@ -205,6 +205,6 @@ def _wish(
             return reason, msgspec.json.encode(arguments).decode()
 
 
-def _inquiry(approval: InputApproval, question: ToolRequestUserInputQuestion) -> Asked:
-    choices = tuple(Choice(each.label, each.description) for each in question.options or ())
-    return Asked("", question.question, question.header, choices, approval.item)
+def _inquiry(approval: InputApproval, question: ToolRequestUserInputQuestion) -> QuestionAsked:
+    choices = tuple(AnswerChoice(each.label, each.description) for each in question.options or ())
+    return QuestionAsked("", question.question, question.header, choices, approval.item)

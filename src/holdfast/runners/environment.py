@@ -13,7 +13,7 @@ from holdfast.world import MARK, sweep
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class RunnerEnvironment:
     """What a runner is given: the project as its processes see it, and all that they get.
 
     `scratch` is a directory for temporary files outside of the project. `session` says whose

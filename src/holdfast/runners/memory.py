@@ -13,34 +13,34 @@ from holdfast.failures import Failure
 from holdfast.runners.failures import SessionUnknown
 from holdfast.runners.model import (
     AnyEvent,
-    Asked,
-    Capabilities,
-    Ending,
-    Health,
-    Remembered,
+    MemoryRecorded,
+    QuestionAsked,
+    RunnerCapabilities,
+    RunnerHealth,
     SessionKnown,
     TurnEnded,
+    TurnEnding,
 )
-from holdfast.runners.ports import AS_EVER, Memory
+from holdfast.runners.ports import AS_EVER, ReadMemory
 
-Script = Sequence[Sequence[AnyEvent | float | Failure]]
+EventScript = Sequence[Sequence[AnyEvent | float | Failure]]
 """Of each turn its events; a number is a time of silence, a failure breaks the conversation."""
 
 
-class Puppet:
+class MemoryRunner:
     """A runner that tells what it was given; a question waits for its answer."""
 
     name = "puppet"
-    capabilities = Capabilities(
+    capabilities = RunnerCapabilities(
         continues=True, asks=True, is_offline=True, options=("model", "effort")
     )
     options = capabilities.options
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: EventScript) -> None:
         self.script = script
         self.heard: list[str] = []  # prompts, and what was steered
         self.how: list[dict[str, str]] = []  # each turn was to be taken
-        self.remembered: list[Remembered] = []  # by the last conversation, when it began
+        self.remembered: list[MemoryRecorded] = []  # by the last conversation, when it began
         self.answers: dict[str, str] = {}
         self.begun = 0
         self.conversations = 0
@@ -48,12 +48,14 @@ class Puppet:
         self._stirred = anyio.Event()
         self._is_interrupted = False
 
-    async def health(self) -> Health:
+    async def health(self) -> RunnerHealth:
         """Always in good health."""
-        return Health(True)
+        return RunnerHealth(True)
 
     @asynccontextmanager
-    async def converse(self, session: str | None, memory: Memory) -> AsyncGenerator[Puppet]:
+    async def converse(
+        self, session: str | None, memory: ReadMemory
+    ) -> AsyncGenerator[MemoryRunner]:
         """Go on with the turn after the last one, by the word for it."""
         if session is not None and self.forgets:
             raise SessionUnknown(runner=self.name, session=session)
@@ -79,12 +81,12 @@ class Puppet:
                 await self._wait(lambda: False, longest=each)
             else:
                 yield (each,)
-            if isinstance(each, Asked):
+            if isinstance(each, QuestionAsked):
                 await self._wait(partial(self.answers.__contains__, each.question))
             if self._is_interrupted:
-                yield (TurnEnded(Ending.INTERRUPTED),)
+                yield (TurnEnded(TurnEnding.INTERRUPTED),)
                 return
-        yield (TurnEnded(Ending.COMPLETED),)
+        yield (TurnEnded(TurnEnding.COMPLETED),)
 
     async def steer(self, text: str) -> bool:
         """Hear it, and go on as before."""

@@ -10,11 +10,11 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """How hard a model can be told to think; not every model knows every word."""
 
 
-class Event(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True):
+class RunnerEvent(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True):
     """One thing that happened in a turn; what this version does not know of it is ignored."""
 
 
-class Sort(StrEnum):
+class DeltaKind(StrEnum):
     """What a piece of something that is still being made belongs to."""
 
     TEXT = "text"
@@ -22,25 +22,25 @@ class Sort(StrEnum):
     OUTPUT = "output"
 
 
-class Delta(Event, frozen=True, tag="delta"):
+class Delta(RunnerEvent, frozen=True, tag="delta"):
     """A piece of what an item will say as a whole: shown at once, and never kept."""
 
     item: str
-    sort: Sort
+    sort: DeltaKind
     text: str
 
 
-class SessionKnown(Event, frozen=True, tag="session_known"):
+class SessionKnown(RunnerEvent, frozen=True, tag="session_known"):
     """By this word the runner continues the conversation, also in another process."""
 
     session: str
 
 
-class TurnStarted(Event, frozen=True, tag="turn_started"):
+class TurnStarted(RunnerEvent, frozen=True, tag="turn_started"):
     """The runner has taken the prompt."""
 
 
-class Said(Event, frozen=True, tag="said"):
+class TextCompleted(RunnerEvent, frozen=True, tag="said"):
     """The agent said something to the person.
 
     `continues` says that its text goes on where the one before, which was cut off, has stopped.
@@ -51,14 +51,14 @@ class Said(Event, frozen=True, tag="said"):
     continues: bool = False
 
 
-class Thought(Event, frozen=True, tag="thought"):
+class ThinkingCompleted(RunnerEvent, frozen=True, tag="thought"):
     """The agent let see what it thinks."""
 
     item: str
     text: str
 
 
-class ToolStarted(Event, frozen=True, tag="tool_started"):
+class ToolStarted(RunnerEvent, frozen=True, tag="tool_started"):
     """The agent is about to do something; what it came to, `ToolEnded` says."""
 
     item: str
@@ -67,7 +67,7 @@ class ToolStarted(Event, frozen=True, tag="tool_started"):
     input: dict[str, object] = {}
 
 
-class ToolEnded(Event, frozen=True, tag="tool_ended"):
+class ToolEnded(RunnerEvent, frozen=True, tag="tool_ended"):
     """What the agent did came to this; so many characters of its output are left out."""
 
     item: str
@@ -77,14 +77,14 @@ class ToolEnded(Event, frozen=True, tag="tool_ended"):
     status: int | None = None
 
 
-class FilesChanged(Event, frozen=True, tag="files_changed"):
+class FilesChanged(RunnerEvent, frozen=True, tag="files_changed"):
     """The agent has changed these files, as far as it says so itself."""
 
     item: str
     paths: tuple[str, ...]
 
 
-class Progress(StrEnum):
+class PlanProgress(StrEnum):
     """How far a step of a plan is."""
 
     OPEN = "open"
@@ -96,16 +96,16 @@ class PlanStep(msgspec.Struct, frozen=True):
     """One thing that the agent means to do."""
 
     text: str
-    progress: Progress
+    progress: PlanProgress
 
 
-class Planned(Event, frozen=True, tag="planned"):
+class PlanUpdated(RunnerEvent, frozen=True, tag="planned"):
     """What the agent means to do from now on; it replaces what it meant before."""
 
     steps: tuple[PlanStep, ...]
 
 
-class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
+class AnswerChoice(msgspec.Struct, frozen=True, omit_defaults=True):
     """One of the answers to a question; `is_refusal` is the one that is taken if nobody answers."""
 
     word: str
@@ -113,7 +113,7 @@ class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
     is_refusal: bool = False
 
 
-class Asked(Event, frozen=True, tag="asked"):
+class QuestionAsked(RunnerEvent, frozen=True, tag="asked"):
     """The agent waits for a person: it wants leave for something, or to know something.
 
     Without choices any words are an answer, and none at all is the refusal.
@@ -122,7 +122,7 @@ class Asked(Event, frozen=True, tag="asked"):
     question: str
     title: str
     detail: str = ""
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[AnswerChoice, ...] = ()
     item: str = ""
     is_approval: bool = False
 
@@ -132,7 +132,7 @@ class Asked(Event, frozen=True, tag="asked"):
         return next((choice.word for choice in self.choices if choice.is_refusal), "")
 
 
-class Used(Event, frozen=True, tag="used"):
+class UsageUpdated(RunnerEvent, frozen=True, tag="used"):
     """What the conversation has taken so far, and what fits into the model at once."""
 
     model: str = ""
@@ -144,27 +144,27 @@ class Used(Event, frozen=True, tag="used"):
     cost_usd: float | None = None
 
 
-class Noticed(Event, frozen=True, tag="noticed"):
+class NoticeIssued(RunnerEvent, frozen=True, tag="noticed"):
     """Something that the person may want to know; with a failure, one that did not end the turn."""
 
     text: str
     failure: dict[str, object] | None = None
 
 
-class Awaiting(Event, frozen=True, tag="awaiting"):
+class WaitingReported(RunnerEvent, frozen=True, tag="awaiting"):
     """The agent is well and waits, for so many seconds by now: shown at once, and never kept."""
 
     what: str  # a model by its provider and name, or a tool
     seconds: float
 
 
-class Remembered(Event, frozen=True, tag="remembered"):
+class MemoryRecorded(RunnerEvent, frozen=True, tag="remembered"):
     """What a runner keeps for itself, and reads back when it goes on; it is shown to nobody."""
 
     memo: msgspec.Raw
 
 
-class Ending(StrEnum):
+class TurnEnding(StrEnum):
     """How a turn ended; only a completed one has an answer, and any other than
     an interrupted one has a failure.
     """
@@ -176,10 +176,10 @@ class Ending(StrEnum):
     REFUSED = "refused"  # the provider would not answer
 
 
-class TurnEnded(Event, frozen=True, tag="turn_ended"):
+class TurnEnded(RunnerEvent, frozen=True, tag="turn_ended"):
     """The turn is over, always the last of its events; a failure says why, as in the contract."""
 
-    ending: Ending
+    ending: TurnEnding
     failure: dict[str, object] | None = None
 
 
@@ -187,23 +187,23 @@ AnyEvent = (
     Delta
     | SessionKnown
     | TurnStarted
-    | Said
-    | Thought
+    | TextCompleted
+    | ThinkingCompleted
     | ToolStarted
     | ToolEnded
     | FilesChanged
-    | Planned
-    | Asked
-    | Used
-    | Noticed
-    | Awaiting
-    | Remembered
+    | PlanUpdated
+    | QuestionAsked
+    | UsageUpdated
+    | NoticeIssued
+    | WaitingReported
+    | MemoryRecorded
     | TurnEnded
 )
 """Everything that a runner can say."""
 
 
-class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+class RunnerCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What can be asked of a runner."""
 
     continues: bool = False  # a conversation outlives the runner's process
@@ -214,7 +214,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[str, ...] = ()  # how a turn is to be taken, as far as it can be told
 
 
-class Health(msgspec.Struct, frozen=True):
+class RunnerHealth(msgspec.Struct, frozen=True):
     """Whether a runner can be used here and now, and if not, why and what to do."""
 
     is_healthy: bool

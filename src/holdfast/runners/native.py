@@ -36,50 +36,50 @@ from holdfast.agent.model import (
     TurnWaiting,
 )
 from holdfast.failures import Failure
-from holdfast.runners.bounded_text import Bounded
+from holdfast.runners.bounded_text import BoundedText
 from holdfast.runners.failures import SessionUnknown
 from holdfast.runners.model import (
+    AnswerChoice,
     AnyEvent,
-    Asked,
-    Awaiting,
-    Capabilities,
-    Choice,
     Delta,
-    Ending,
+    DeltaKind,
     FilesChanged,
-    Health,
-    Noticed,
-    Planned,
+    MemoryRecorded,
+    NoticeIssued,
+    PlanProgress,
     PlanStep,
-    Progress,
-    Remembered,
-    Said,
+    PlanUpdated,
+    QuestionAsked,
+    RunnerCapabilities,
+    RunnerHealth,
     SessionKnown,
-    Sort,
-    Thought,
+    TextCompleted,
+    ThinkingCompleted,
     ToolEnded,
     ToolStarted,
     TurnEnded,
+    TurnEnding,
     TurnStarted,
-    Used,
+    UsageUpdated,
+    WaitingReported,
 )
-from holdfast.runners.ports import AS_EVER, Memory
+from holdfast.runners.ports import AS_EVER, ReadMemory
 
 # What our own agent tells, in the words of every runner.
 
 _INPUT_MAX: Final = 2_000  # characters of one argument that the person is shown
 
 _SORTS: Final = {
-    TurnDeltaKind.TEXT: Sort.TEXT,
-    TurnDeltaKind.THINKING: Sort.THOUGHT,
-    TurnDeltaKind.OUTPUT: Sort.OUTPUT,
+    TurnDeltaKind.TEXT: DeltaKind.TEXT,
+    TurnDeltaKind.THINKING: DeltaKind.THOUGHT,
+    TurnDeltaKind.OUTPUT: DeltaKind.OUTPUT,
 }
 _ENDINGS: Final = {
-    TurnOutcome.COMPLETED: Ending.COMPLETED,
-    TurnOutcome.ABORTED: Ending.INTERRUPTED,
-    TurnOutcome.FAILED: Ending.FAILED,
-    TurnOutcome.INCOMPLETE: Ending.INCOMPLETE,
-    TurnOutcome.REFUSED: Ending.REFUSED,
+    TurnOutcome.COMPLETED: TurnEnding.COMPLETED,
+    TurnOutcome.ABORTED: TurnEnding.INTERRUPTED,
+    TurnOutcome.FAILED: TurnEnding.FAILED,
+    TurnOutcome.INCOMPLETE: TurnEnding.INCOMPLETE,
+    TurnOutcome.REFUSED: TurnEnding.REFUSED,
 }
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -89,7 +89,7 @@ def translated(batch: Iterable[AnyConversationRecord | AnyTurnEvent]) -> Sequenc
     events: list[AnyEvent] = []
     for each in batch:
         if isinstance(each, ConversationRecord):
-            events.append(Remembered(msgspec.Raw(_encode(each))))
+            events.append(MemoryRecorded(msgspec.Raw(_encode(each))))
         elif isinstance(each, TurnDelta):
             _add_delta(events, each)
         else:
@@ -108,7 +108,11 @@ def _add_delta(events: list[AnyEvent], piece: TurnDelta) -> None:
 def _events(news: AnyTurnEvent) -> Iterator[AnyEvent]:
     match news:
         case ModelText(item, text, is_thinking, continues):
-            yield Thought(item, text) if is_thinking else Said(item, text, continues)
+            yield (
+                ThinkingCompleted(item, text)
+                if is_thinking
+                else TextCompleted(item, text, continues)
+            )
         case ToolUse(item, tool, title, arguments):
             yield ToolStarted(item, tool, title, _shortened(arguments))
         case ToolUseEnded(item, done):
@@ -118,9 +122,9 @@ def _events(news: AnyTurnEvent) -> Iterator[AnyEvent]:
         case TurnUsage():
             yield _used(news)
         case TurnNote(text, failure):
-            yield Noticed(text, failure)
+            yield NoticeIssued(text, failure)
         case TurnWaiting(what, seconds):
-            yield Awaiting(what, seconds)
+            yield WaitingReported(what, seconds)
         case TurnOver(ending, failure):
             yield TurnEnded(_ENDINGS[ending], failure)
         case TurnDelta():
@@ -128,21 +132,21 @@ def _events(news: AnyTurnEvent) -> Iterator[AnyEvent]:
 
 
 def _ended(item: str, done: ToolResult) -> Iterator[AnyEvent]:
-    output = Bounded()
+    output = BoundedText()
     output.feed(done.text if done.shown is None else done.shown)
     is_ok = not done.is_error and not done.status
     yield ToolEnded(item, is_ok, output.text, output.left_out, done.status)
     if done.paths:
         yield FilesChanged(item, done.paths)
     if done.plan is not None:
-        steps = (PlanStep(each.text, Progress(each.progress.value)) for each in done.plan)
-        yield Planned(tuple(steps))
+        steps = (PlanStep(each.text, PlanProgress(each.progress.value)) for each in done.plan)
+        yield PlanUpdated(tuple(steps))
 
 
-def _asked(asking: TurnQuestion) -> Asked:
+def _asked(asking: TurnQuestion) -> QuestionAsked:
     last = len(asking.choices) - 1
-    choices = (Choice(word, is_refusal=at == last) for at, word in enumerate(asking.choices))
-    return Asked(
+    choices = (AnswerChoice(word, is_refusal=at == last) for at, word in enumerate(asking.choices))
+    return QuestionAsked(
         asking.question,
         asking.title,
         asking.detail,
@@ -152,9 +156,9 @@ def _asked(asking: TurnQuestion) -> Asked:
     )
 
 
-def _used(costing: TurnUsage) -> Used:
+def _used(costing: TurnUsage) -> UsageUpdated:
     tokens = costing.tokens
-    return Used(
+    return UsageUpdated(
         model=f"{costing.choice.provider}/{costing.choice.model}",
         input_tokens=tokens.input,
         cached_tokens=tokens.cached,
@@ -178,7 +182,7 @@ def _shortened(arguments: dict[str, object]) -> dict[str, object]:
 NAME: Final = "native"
 _WORD: Final = "native-1"  # of every conversation: all that it is stands in the memory
 
-Kits = Callable[[], AbstractAsyncContextManager[AgentConfig]]
+OpenConfig = Callable[[], AbstractAsyncContextManager[AgentConfig]]
 """Gives what a conversation is held with; whatever its tools have started ends with the block."""
 
 Examine = Callable[[], Awaitable[None]]
@@ -193,28 +197,31 @@ class NativeRunner:
     """Our own agent; how often it crashes is counted over all of its conversations."""
 
     name = NAME
-    capabilities = Capabilities(
+    capabilities = RunnerCapabilities(
         continues=True, steers=True, asks=True, confines=True, options=OPTIONS
     )
 
     def __init__(
-        self, kits: Kits, crashes: CrashHistory | None = None, examine: Examine = _nothing_lacks
+        self,
+        kits: OpenConfig,
+        crashes: CrashHistory | None = None,
+        examine: Examine = _nothing_lacks,
     ) -> None:
         """Count crashes on top of those of an earlier runner of the same session."""
         self._kits, self._examine = kits, examine
         self._crashes = crashes or CrashHistory()
 
-    async def health(self) -> Health:
+    async def health(self) -> RunnerHealth:
         """Healthy if everything is there that a conversation needs; none is begun for that."""
         try:
             await self._examine()
         except Failure as failure:
-            return Health(False, reason=failure.user_message)
-        return Health(True, version=__version__)
+            return RunnerHealth(False, reason=failure.user_message)
+        return RunnerHealth(True, version=__version__)
 
     @asynccontextmanager
     async def converse(
-        self, session: str | None, memory: Memory
+        self, session: str | None, memory: ReadMemory
     ) -> AsyncGenerator[NativeConversation]:
         """Begin a conversation, or go on where the memory of it ends."""
         if session not in (None, _WORD):

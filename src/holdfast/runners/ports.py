@@ -7,9 +7,9 @@ from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from holdfast.runners.model import AnyEvent, Capabilities, Health, Remembered
+from holdfast.runners.model import AnyEvent, MemoryRecorded, RunnerCapabilities, RunnerHealth
 
-Memory = Callable[[], Iterable[Remembered]]
+ReadMemory = Callable[[], Iterable[MemoryRecorded]]
 """Reads back, in order, all that a runner has had kept of its conversation so far."""
 
 AS_EVER: Final[Mapping[str, str]] = MappingProxyType({})
@@ -52,16 +52,16 @@ class Runner(Protocol):
         ...
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> RunnerCapabilities:
         """What can be asked of it."""
         ...
 
-    async def health(self) -> Health:
+    async def health(self) -> RunnerHealth:
         """Say whether it can be used here and now; never raises."""
         ...
 
     def converse(
-        self, session: str | None, memory: Memory
+        self, session: str | None, memory: ReadMemory
     ) -> AbstractAsyncContextManager[Conversation]:
         """Begin a conversation, or continue one by the word of an earlier `SessionKnown`.
 

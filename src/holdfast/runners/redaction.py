@@ -10,14 +10,14 @@ from contextlib import aclosing, asynccontextmanager
 
 import msgspec
 
-from holdfast.runners.model import AnyEvent, Capabilities, Delta, Health
-from holdfast.runners.ports import AS_EVER, Conversation, Memory, Runner
+from holdfast.runners.model import AnyEvent, Delta, RunnerCapabilities, RunnerHealth
+from holdfast.runners.ports import AS_EVER, Conversation, ReadMemory, Runner
 from holdfast.telemetry import KnownRedactor, StreamRedactor
 
 # A runner around another one, which it is in all that is not said otherwise.
 
 
-class Around:
+class RunnerWrapper:
     """A runner that passes everything on; who builds on it changes one thing."""
 
     def __init__(self, runner: Runner) -> None:
@@ -29,16 +29,18 @@ class Around:
         return self._runner.name
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> RunnerCapabilities:
         """What can be asked of it."""
         return self._runner.capabilities
 
-    async def health(self) -> Health:
+    async def health(self) -> RunnerHealth:
         """Say whether it can be used here and now; never raises."""
         return await self._runner.health()
 
     @asynccontextmanager
-    async def converse(self, session: str | None, memory: Memory) -> AsyncGenerator[Conversation]:
+    async def converse(
+        self, session: str | None, memory: ReadMemory
+    ) -> AsyncGenerator[Conversation]:
         """Begin a conversation, or continue one by the word of an earlier `SessionKnown`."""
         async with self._runner.converse(session, memory) as conversation:
             yield conversation
@@ -47,7 +49,7 @@ class Around:
 _encode = msgspec.json.Encoder().encode
 
 
-class Veiled(Around):
+class RedactingRunner(RunnerWrapper):
     """A runner that tells everything but the values which are known to be secret."""
 
     def __init__(self, runner: Runner, known: Iterable[str]) -> None:
@@ -55,13 +57,15 @@ class Veiled(Around):
         self._redactor = KnownRedactor(known)
 
     @asynccontextmanager
-    async def converse(self, session: str | None, memory: Memory) -> AsyncGenerator[Conversation]:
+    async def converse(
+        self, session: str | None, memory: ReadMemory
+    ) -> AsyncGenerator[Conversation]:
         """Begin or continue a conversation in which no known key is told."""
         async with super().converse(session, memory) as conversation:
-            yield _VeiledConversation(conversation, self._redactor)
+            yield _RedactingConversation(conversation, self._redactor)
 
 
-class _VeiledConversation:
+class _RedactingConversation:
     def __init__(self, conversation: Conversation, redactor: KnownRedactor) -> None:
         self._conversation, self._redactor = conversation, redactor
         self.steer = conversation.steer

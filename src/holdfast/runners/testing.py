@@ -14,15 +14,15 @@ import pytest
 from holdfast.runners.failures import SessionUnknown
 from holdfast.runners.model import (
     AnyEvent,
-    Asked,
     Delta,
-    Ending,
-    Remembered,
-    Said,
+    MemoryRecorded,
+    QuestionAsked,
     SessionKnown,
+    TextCompleted,
     ToolEnded,
     ToolStarted,
     TurnEnded,
+    TurnEnding,
     TurnStarted,
 )
 from holdfast.runners.ports import Conversation, Runner
@@ -52,19 +52,19 @@ Prepare = Callable[[Turns], AbstractAsyncContextManager[Runner]]
 """Gives a runner whose agent does this, turn by turn, in the directory `root`."""
 
 
-class Notebook:
+class RunnerJournal:
     """Keeps what a runner wants kept, as a host does."""
 
     def __init__(self) -> None:
-        self.kept: list[Remembered] = []
+        self.kept: list[MemoryRecorded] = []
 
-    def __call__(self) -> Sequence[Remembered]:
+    def __call__(self) -> Sequence[MemoryRecorded]:
         """All of it, in order."""
         return self.kept
 
     def keep(self, batch: Sequence[AnyEvent]) -> None:
         """Keep what is to be kept of a batch of events."""
-        self.kept += [each for each in batch if isinstance(each, Remembered)]
+        self.kept += [each for each in batch if isinstance(each, MemoryRecorded)]
 
 
 class RunnerContract:
@@ -78,22 +78,24 @@ class RunnerContract:
     died = "RUNNER_ENDED"  # the code of the failure of a turn whose agent was killed
 
     @pytest.fixture
-    def memory(self) -> Notebook:
+    def memory(self) -> RunnerJournal:
         """What is kept for the runner."""
-        return Notebook()
+        return RunnerJournal()
 
-    async def test_a_turn_begins_and_ends_once(self, prepare: Prepare, memory: Notebook) -> None:
+    async def test_a_turn_begins_and_ends_once(
+        self, prepare: Prepare, memory: RunnerJournal
+    ) -> None:
         """Whatever is in between, with what was said as a whole."""
         async with prepare([[Says("Hello you.")]]) as runner, runner.converse(None, memory) as talk:
             events = await heard(talk, memory)
 
         assert [each for each in events if isinstance(each, TurnStarted)] == [TurnStarted()]
         assert [each for each in events if isinstance(each, TurnEnded)] == [events[-1]]
-        assert events[-1] == TurnEnded(Ending.COMPLETED)
-        assert [each.text for each in events if isinstance(each, Said)] == ["Hello you."]
+        assert events[-1] == TurnEnded(TurnEnding.COMPLETED)
+        assert [each.text for each in events if isinstance(each, TextCompleted)] == ["Hello you."]
 
     async def test_what_is_done_is_told(
-        self, prepare: Prepare, memory: Notebook, root: Path
+        self, prepare: Prepare, memory: RunnerJournal, root: Path
     ) -> None:
         """A command is told before and after, and was run in the directory."""
         script: Turns = [[Runs("echo out; echo made >made"), Says("Done.")]]
@@ -107,7 +109,7 @@ class RunnerContract:
         assert (root / "made").read_text() == "made\n"
 
     async def test_a_command_that_fails_is_no_failure_of_the_turn(
-        self, prepare: Prepare, memory: Notebook
+        self, prepare: Prepare, memory: RunnerJournal
     ) -> None:
         """The agent is told, and goes on."""
         script: Turns = [[Runs("echo bad; exit 3"), Says("It failed.")]]
@@ -116,9 +118,9 @@ class RunnerContract:
 
         (ended,) = (each for each in events if isinstance(each, ToolEnded))
         assert (ended.is_ok, ended.status) == (False, 3)
-        assert events[-1] == TurnEnded(Ending.COMPLETED)
+        assert events[-1] == TurnEnded(TurnEnding.COMPLETED)
 
-    async def test_another_process_continues(self, prepare: Prepare, memory: Notebook) -> None:
+    async def test_another_process_continues(self, prepare: Prepare, memory: RunnerJournal) -> None:
         """By the word that was told, whatever became of the process that told it."""
         async with prepare([[Says("One.")], [Says("Two.")], [Says("Three.")]]) as runner:
             async with runner.converse(None, memory) as talk:
@@ -127,11 +129,11 @@ class RunnerContract:
             async with runner.converse(session, memory) as talk:
                 events += await heard(talk, memory)
 
-        said = [each.text for each in events if isinstance(each, Said)]
+        said = [each.text for each in events if isinstance(each, TextCompleted)]
         assert said == ["One.", "Two.", "Three."]
 
     async def test_nobody_continues_what_was_never_begun(
-        self, prepare: Prepare, memory: Notebook
+        self, prepare: Prepare, memory: RunnerJournal
     ) -> None:
         """It is said, not guessed."""
         async with prepare([[Says("One.")]]) as runner:
@@ -140,7 +142,7 @@ class RunnerContract:
                     pass
 
     async def test_an_interrupt_ends_all(
-        self, prepare: Prepare, memory: Notebook, root: Path
+        self, prepare: Prepare, memory: RunnerJournal, root: Path
     ) -> None:
         """Within seconds, with what the turn had started."""
         mark = f"1000.{secrets.randbelow(10**9)}"
@@ -150,11 +152,11 @@ class RunnerContract:
                 talk, memory, until=lambda: (root / "begun").exists(), then=talk.interrupt
             )
 
-        assert events[-1] == TurnEnded(Ending.INTERRUPTED)
+        assert events[-1] == TurnEnded(TurnEnding.INTERRUPTED)
         await gone(mark)
 
     async def test_who_leaves_in_the_middle_interrupts(
-        self, prepare: Prepare, memory: Notebook, root: Path
+        self, prepare: Prepare, memory: RunnerJournal, root: Path
     ) -> None:
         """Nothing goes on that nobody hears of."""
         mark = f"mark-{secrets.token_hex(8)}"
@@ -173,14 +175,14 @@ class RunnerContract:
 
     @pytest.mark.parametrize("is_allowed", [True, False])
     async def test_leave_is_asked_for(
-        self, prepare: Prepare, memory: Notebook, root: Path, *, is_allowed: bool
+        self, prepare: Prepare, memory: RunnerJournal, root: Path, *, is_allowed: bool
     ) -> None:
         """What was refused is not done; the turn ends by itself either way."""
         script: Turns = [[Runs("echo made >made", needs_leave=True), Says("Done.")]]
-        asked: list[Asked] = []
+        asked: list[QuestionAsked] = []
         async with prepare(script) as runner, runner.converse(None, memory) as talk:
 
-            async def answer(question: Asked) -> None:
+            async def answer(question: QuestionAsked) -> None:
                 asked.append(question)
                 allowed = next(each.word for each in question.choices if not each.is_refusal)
                 word = allowed if is_allowed else question.refusal
@@ -189,12 +191,12 @@ class RunnerContract:
             events = await heard(talk, memory, answer=answer)
             assert not await talk.answer(asked[0].question, asked[0].refusal), "it was answered"
 
-        assert events[-1] == TurnEnded(Ending.COMPLETED)
+        assert events[-1] == TurnEnded(TurnEnding.COMPLETED)
         assert [(each.is_approval, bool(each.title)) for each in asked] == [(True, True)]
         assert (root / "made").exists() == is_allowed
 
     async def test_an_agent_that_dies_fails_its_turn(
-        self, prepare: Prepare, memory: Notebook, root: Path, kill: Callable[[], None]
+        self, prepare: Prepare, memory: RunnerJournal, root: Path, kill: Callable[[], None]
     ) -> None:
         """With the reason; and a new one continues."""
         script: Turns = [[Says("Once."), Runs("touch begun; exec sleep 1000")], [Says("Again.")]]
@@ -210,12 +212,12 @@ class RunnerContract:
             ended = events[-1]
             assert isinstance(ended, TurnEnded)
             assert ended.failure is not None
-            assert (ended.ending, ended.failure["code"]) == (Ending.FAILED, self.died)
+            assert (ended.ending, ended.failure["code"]) == (TurnEnding.FAILED, self.died)
             session = [each.session for each in events if isinstance(each, SessionKnown)][-1]
             async with runner.converse(session, memory) as talk:
                 again = await heard(talk, memory)
 
-        assert [each.text for each in again if isinstance(each, Said)] == ["Again."]
+        assert [each.text for each in again if isinstance(each, TextCompleted)] == ["Again."]
 
     async def test_it_says_how_it_is(self, prepare: Prepare) -> None:
         """Whoever can carry out a turn is healthy."""
@@ -227,11 +229,11 @@ class RunnerContract:
 
 async def heard(
     talk: Conversation,
-    memory: Notebook | None = None,
+    memory: RunnerJournal | None = None,
     *,
     until: Callable[[], bool] | None = None,
     then: Callable[[], Coroutine[object, object, None]] | None = None,
-    answer: Callable[[Asked], Coroutine[object, object, None]] | None = None,
+    answer: Callable[[QuestionAsked], Coroutine[object, object, None]] | None = None,
 ) -> list[AnyEvent]:
     """All events of a turn but the deltas; `then` is called once `until` holds."""
     events: list[AnyEvent] = []
@@ -244,7 +246,7 @@ async def heard(
                     memory.keep(batch)
                 events += [each for each in batch if not isinstance(each, Delta)]
                 for each in batch:
-                    if isinstance(each, Asked):
+                    if isinstance(each, QuestionAsked):
                         assert answer is not None, each
                         tasks.start_soon(answer, each)
     return events

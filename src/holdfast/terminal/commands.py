@@ -11,10 +11,16 @@ from typing import Final, Protocol, TypeVar
 from anyio.abc import TaskGroup
 
 from holdfast.failures import Failure, to_wire
-from holdfast.host import Seat
+from holdfast.host import HostSupervisor
 from holdfast.host.failures import HostGone, SessionClosed
-from holdfast.host.model import Abort, Answer, Command, Prompt, Steer
-from holdfast.runners.model import Asked
+from holdfast.host.model import (
+    AbortCommand,
+    AnswerCommand,
+    HostCommand,
+    PromptCommand,
+    SteerCommand,
+)
+from holdfast.runners.model import QuestionAsked
 from holdfast.terminal.error_view import trouble_of
 from holdfast.terminal.live_view import cost_lines, helper_lines
 from holdfast.terminal.model import Block, Note, Prompted, Trouble
@@ -74,7 +80,9 @@ class Shell(Protocol):
 class Meaning:
     """Turns lines into commands for the session, and into deeds of the terminal."""
 
-    def __init__(self, seat: Seat, transcript: Transcript, shell: Shell, about: Setting) -> None:
+    def __init__(
+        self, seat: HostSupervisor, transcript: Transcript, shell: Shell, about: Setting
+    ) -> None:
         self.trouble: Trouble | None = None  # about which Enter does the likeliest
         self.is_gone = False  # the backend, which is not started again by itself
         self._seat, self._transcript, self._shell = seat, transcript, shell
@@ -120,12 +128,16 @@ class Meaning:
         """Tell the agent something: in the turn that runs, or in one of its own."""
         self._said = text
         is_added = self._transcript.is_busy and self._head is None
-        command = Steer(self._name(), text) if is_added else Prompt(self._name(), text, self.how())
+        command = (
+            SteerCommand(self._name(), text)
+            if is_added
+            else PromptCommand(self._name(), text, self.how())
+        )
         self._tasks.start_soon(self._told, partial(self._send, command), text)
 
     def abort(self) -> None:
         """End the turn."""
-        self._do(Abort(self._name()))
+        self._do(AbortCommand(self._name()))
 
     def _mean(self, line: str, then: str = "") -> None:
         self.trouble = None
@@ -142,13 +154,13 @@ class Meaning:
             case Wrong(problem):
                 self._shell.tell(Note(problem, is_warning=True))
 
-    def _answer(self, asked: Asked, text: str) -> bool:
+    def _answer(self, asked: QuestionAsked, text: str) -> bool:
         words = [choice.word for choice in asked.choices]
         text = _chosen(words, text) or text
         if words and text not in words:
             self._shell.tell(Note(f"The answers are: {', '.join(words)}", is_warning=True))
             return False
-        answer = Answer(self._name(), asked.question, text)
+        answer = AnswerCommand(self._name(), asked.question, text)
         self._tasks.start_soon(self._told, partial(self._send, answer), text)
         return True
 
@@ -223,7 +235,7 @@ class Meaning:
         if "compact" not in self._about.options():
             self._list(["This agent makes room by itself, or not at all: it cannot be told to."])
         else:
-            self._do(Prompt(self._name(), "", {**self.how(), "compact": "yes"}))
+            self._do(PromptCommand(self._name(), "", {**self.how(), "compact": "yes"}))
 
     def _branch(self, number: str) -> None:
         """List the prompts that one can go back to, or begin with one of them again."""
@@ -247,10 +259,10 @@ class Meaning:
         else:
             self._shell.tell(Note(f"There are {len(prompts)} prompts.", is_warning=True))
 
-    def _do(self, command: Command) -> None:
+    def _do(self, command: HostCommand) -> None:
         self._tasks.start_soon(self._told, partial(self._seat.command, command))
 
-    async def _send(self, command: Command) -> None:
+    async def _send(self, command: HostCommand) -> None:
         """Send a command; a backend that was given up is restarted first, as Enter offers."""
         if self.is_gone:
             await self._restart()

@@ -10,10 +10,10 @@ import anyio
 from anyio.abc import TaskGroup
 
 from holdfast.failures import to_wire
-from holdfast.host import Kept, Seat
+from holdfast.host import HostSupervisor, RecordReceived
 from holdfast.host.failures import HostGone, SessionClosed
-from holdfast.host.model import Answered, Happened, TurnClosed
-from holdfast.runners.model import Asked
+from holdfast.host.model import EventRecorded, QuestionAnswered, TurnClosed
+from holdfast.runners.model import QuestionAsked
 from holdfast.terminal.commands import Meaning
 from holdfast.terminal.error_view import trouble_of
 from holdfast.terminal.live_view import live, status_line
@@ -31,7 +31,9 @@ _TWICE: Final = 2.0  # seconds within which the second Ctrl-C leaves
 class Talk:
     """One stay of a person at one session."""
 
-    def __init__(self, seat: Seat, setting: Setting, commands: Commands, until: int) -> None:
+    def __init__(
+        self, seat: HostSupervisor, setting: Setting, commands: Commands, until: int
+    ) -> None:
         """Nobody is called for what was written down before the record `until`."""
         self._seat, self._setting, self._commands = seat, setting, commands
         self._until = until
@@ -149,7 +151,7 @@ class Talk:
                 for each in await self._seat.receive():
                     blocks = self._transcript.take(each)
                     self._over += blocks
-                    if isinstance(each, Kept):
+                    if isinstance(each, RecordReceived):
                         self._notice(each, blocks)
             except (HostGone, SessionClosed) as gone:
                 trouble, self._transcript.is_reconnecting = trouble_of(to_wire(gone)), False
@@ -157,7 +159,7 @@ class Talk:
                 self.tell(trouble)
             self._stirred.set()
 
-    def _notice(self, kept: Kept, blocks: Sequence[Block]) -> None:
+    def _notice(self, kept: RecordReceived, blocks: Sequence[Block]) -> None:
         """Remember what can be unfolded or done, and call a person who may be elsewhere."""
         for block in blocks:
             if isinstance(block, Card | Trouble):
@@ -166,10 +168,10 @@ class Talk:
         if kept.seq <= self._until:
             return
         match kept.record:
-            case Happened(event=Asked(title=title)):
+            case EventRecorded(event=QuestionAsked(title=title)):
                 self._put_aside()
                 self._tasks.start_soon(self._call, f"needs you: {title}")
-            case Answered():
+            case QuestionAnswered():
                 self._put_back()
             case TurnClosed():
                 self._put_back()

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from holdfast.nouns import cut, printable, prose
-from holdfast.runners.model import Asked, Progress, Sort, Used
+from holdfast.runners.model import DeltaKind, PlanProgress, QuestionAsked, UsageUpdated
 from holdfast.terminal.model import step_line
 from holdfast.terminal.ports import Fragments
 from holdfast.terminal.transcript import Transcript, words_of
@@ -14,7 +14,7 @@ from holdfast.terminal.transcript import Transcript, words_of
 # One line that says where a session stands, as far as there is room for it.
 
 
-def meter(used: Used | None) -> list[str]:
+def meter(used: UsageUpdated | None) -> list[str]:
     """How full the model is and what it has cost, as far as anybody knows."""
     if used is None:
         return []
@@ -26,7 +26,7 @@ def meter(used: Used | None) -> list[str]:
     return found
 
 
-def cost_lines(used: Used | None) -> list[str]:
+def cost_lines(used: UsageUpdated | None) -> list[str]:
     """What the conversation has taken so far, in full."""
     if used is None:
         return ["Nothing was asked of a model yet, as far as the agent says."]
@@ -79,7 +79,7 @@ def _apart(lines: Iterable[Fragments]) -> list[Fragments]:
 
 def _going_on(transcript: Transcript, rows: int, columns: int) -> Iterator[Fragments]:
     for each in transcript.live.values():
-        style = "class:quiet" if each.sort is not Sort.TEXT else ""
+        style = "class:quiet" if each.sort is not DeltaKind.TEXT else ""
         end = each.text[-rows * columns :] if rows else ""  # more of it is not seen
         for line in prose(end).splitlines():
             yield from ([(style, part)] for part in _folded(line, columns))
@@ -92,7 +92,7 @@ def _going_on(transcript: Transcript, rows: int, columns: int) -> Iterator[Fragm
 
 def _plan(transcript: Transcript, columns: int) -> Iterator[Fragments]:
     for step in transcript.plan:
-        style = "class:quiet" if step.progress is Progress.DONE else ""
+        style = "class:quiet" if step.progress is PlanProgress.DONE else ""
         yield [(style, cut(step_line(step), columns - 1, more="…"))]
 
 
@@ -115,7 +115,7 @@ def _banner(transcript: Transcript, columns: int) -> Iterator[Fragments]:
             yield [("class:quiet", cut(f"queued: {text}", columns - 1, more="…"))]
 
 
-def _asked(asked: Asked, columns: int) -> Iterator[Fragments]:
+def _asked(asked: QuestionAsked, columns: int) -> Iterator[Fragments]:
     for number, part in enumerate(_folded(printable(asked.title), columns - 2)):
         yield [("class:warning", "  " if number else "? "), ("class:strong", part)]
     for line in prose(asked.detail).splitlines()[:12]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from holdfast.nouns import printable
-from holdfast.runners.model import PlanStep, Progress
+from holdfast.runners.model import PlanProgress, PlanStep
 
-_MARKS: Final = {Progress.DONE: "✓", Progress.BEGUN: "▸", Progress.OPEN: "·"}
+_MARKS: Final = {PlanProgress.DONE: "✓", PlanProgress.BEGUN: "▸", PlanProgress.OPEN: "·"}
 
 
 class Prompted(NamedTuple):

@@ -13,7 +13,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from holdfast.nouns import cut, printable, prose
-from holdfast.runners.model import Progress
+from holdfast.runners.model import PlanProgress
 from holdfast.terminal.model import (
     Block,
     Card,
@@ -115,7 +115,7 @@ def _print(console: Console, block: Block, style: Style, is_whole: bool) -> None
             _print_card(console, block, FOLD if not is_whole else None)
         case Plan(steps):
             for step in steps:
-                is_over = step.progress is Progress.DONE
+                is_over = step.progress is PlanProgress.DONE
                 mark, _, text = step_line(step).strip().partition(" ")
                 _hang(console, (f"  {mark}", ""), text, "dim" if is_over else "")
         case Note(text, is_warning):

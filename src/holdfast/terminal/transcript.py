@@ -21,48 +21,48 @@ from holdfast.agent.model import (
     UserMessage,
 )
 from holdfast.host import (
-    Awaited,
-    Kept,
+    DeltasReceived,
     Reconnected,
     Reconnecting,
+    RecordReceived,
     Responsive,
-    Seen,
-    Session,
-    Shown,
+    SessionState,
+    SupervisionEvent,
     Unresponsive,
+    WaitingSeen,
     fold,
 )
-from holdfast.host import Trouble as Unkept
+from holdfast.host import JournalTrouble as Unkept
 from holdfast.host.model import (
-    Aborted,
-    Answered,
+    AnswerSource,
     AnyRecord,
-    Begun,
-    Closed,
-    Happened,
-    Prompted,
-    Repaired,
-    Steered,
+    AttemptStarted,
+    EventRecorded,
+    PromptQueued,
+    QuestionAnswered,
+    SessionEnded,
+    SteeringAccepted,
+    ToolsRepaired,
+    TurnAborted,
     TurnBegun,
     TurnClosed,
-    Who,
 )
 from holdfast.runners.model import (
     AnyEvent,
-    Asked,
     Delta,
-    Ending,
+    DeltaKind,
     FilesChanged,
-    Noticed,
-    Planned,
+    MemoryRecorded,
+    NoticeIssued,
+    PlanProgress,
     PlanStep,
-    Progress,
-    Remembered,
-    Said,
-    Sort,
-    Thought,
+    PlanUpdated,
+    QuestionAsked,
+    TextCompleted,
+    ThinkingCompleted,
     ToolEnded,
     ToolStarted,
+    TurnEnding,
 )
 from holdfast.terminal.error_view import trouble_of
 from holdfast.terminal.model import Block, Card, Note, Plan, Words, changed
@@ -146,7 +146,7 @@ HELPERS_MOST: Final = 20
 class Live:
     """The end of something that is still being said or printed."""
 
-    sort: Sort
+    sort: DeltaKind
     text: str = ""
 
     def add(self, text: str) -> None:
@@ -154,20 +154,20 @@ class Live:
         self.text = (self.text + text)[-LIVE_MOST:]
 
 
-_NOTHING: Final = Awaited("")
+_NOTHING: Final = WaitingSeen("")
 
 
 @dataclass(slots=True)
 class Transcript:
     """Folds what is seen into blocks, and keeps what goes on meanwhile."""
 
-    session: Session = field(default_factory=Session)
+    session: SessionState = field(default_factory=SessionState)
     live: dict[str, Live] = field(default_factory=dict[str, Live])
     cards: dict[str, Card] = field(default_factory=dict[str, Card])
     plan: tuple[PlanStep, ...] = ()
     is_reconnecting: bool = False
     is_unresponsive: bool = False
-    awaited: Awaited = _NOTHING  # what the turn waits for, by the last answer to a ping
+    awaited: WaitingSeen = _NOTHING  # what the turn waits for, by the last answer to a ping
     unkept: dict[str, object] | None = None  # why the session cannot be written down now
     report: str = ""
     prompted: str = ""  # what was asked last
@@ -176,16 +176,16 @@ class Transcript:
     branches: Branches = field(default_factory=Branches)
     helpers: list[Card] = field(default_factory=list[Card])  # of the agent, that are done
 
-    def take(self, seen: Seen) -> list[Block]:
+    def take(self, seen: SupervisionEvent) -> list[Block]:
         """Learn what happened; return what is over by it."""
-        if isinstance(seen, Kept | Shown):
+        if isinstance(seen, RecordReceived | DeltasReceived):
             self.awaited = _NOTHING
         match seen:
-            case Kept(_, record):
+            case RecordReceived(_, record):
                 blocks = list(self._told(record))
                 self.session = fold(self.session, (record,))
                 return blocks
-            case Shown(deltas):
+            case DeltasReceived(deltas):
                 for delta in deltas:
                     self._grow(delta)
             case Unkept(failure):
@@ -196,7 +196,7 @@ class Transcript:
                 self.is_reconnecting = False
             case Unresponsive() | Responsive():
                 self.is_unresponsive = isinstance(seen, Unresponsive)
-            case Awaited():
+            case WaitingSeen():
                 self.awaited = seen
         return []
 
@@ -206,7 +206,7 @@ class Transcript:
         return self.session.is_running
 
     @property
-    def question(self) -> Asked | None:
+    def question(self) -> QuestionAsked | None:
         """What the agent waits for first, if it does."""
         return self.session.questions[0] if self.session.questions else None
 
@@ -221,7 +221,7 @@ class Transcript:
         return [] if was else [trouble_of(failure)]
 
     def _grow(self, delta: Delta) -> None:
-        if delta.sort is Sort.OUTPUT and delta.item in self.cards:
+        if delta.sort is DeltaKind.OUTPUT and delta.item in self.cards:
             card = self.cards[delta.item]
             self.cards[delta.item] = card._replace(output=(card.output + delta.text)[-LIVE_MOST:])
         else:
@@ -229,42 +229,42 @@ class Transcript:
 
     def _told(self, record: AnyRecord) -> Iterator[Block]:
         match record:
-            case Happened(event=event):
+            case EventRecorded(event=event):
                 yield from self._heard(event)
-            case Prompted(text=text, how=how):
+            case PromptQueued(text=text, how=how):
                 self.prompted = text or self.prompted
                 self.model = how.get("model", self.model)
                 self.effort = how.get("effort", self.effort)
             case TurnBegun(turn):
                 waiting = (each for each in self.session.waiting if each.turn == turn)
                 yield from (PromptBlock(words_of(each)) for each in waiting)
-            case Steered(text=text):
+            case SteeringAccepted(text=text):
                 yield PromptBlock(text, is_steering=True)
-            case Answered():
+            case QuestionAnswered():
                 yield self._answered(record)
             case TurnClosed():
                 yield from self._closed(record)
             case _:
                 yield from _note(record)
 
-    def _answered(self, record: Answered) -> Block:
+    def _answered(self, record: QuestionAnswered) -> Block:
         asked = next((e for e in self.session.questions if e.question == record.question), None)
         title = asked.title if asked else "The question"
-        if record.by is not Who.PERSON:
+        if record.by is not AnswerSource.PERSON:
             return Note(f"{title} — nobody answered: {record.answer or 'refused'}", True)
         return Note(f"{title} — {record.answer}")
 
     def _heard(self, event: AnyEvent) -> Iterator[Block]:
         match event:
-            case Said(item, text) | Thought(item, text):
+            case TextCompleted(item, text) | ThinkingCompleted(item, text):
                 self.live.pop(item, None)
                 if text.strip():
-                    yield Words(text, is_thought=isinstance(event, Thought))
-            case Planned(steps):
+                    yield Words(text, is_thought=isinstance(event, ThinkingCompleted))
+            case PlanUpdated(steps):
                 self.plan = steps
-            case Remembered(memo):
+            case MemoryRecorded(memo):
                 self.branches.take(memo)
-            case Noticed(text, failure):
+            case NoticeIssued(text, failure):
                 if failure:
                     yield from self._cut_off()
                 yield trouble_of(failure) if failure and not text else Note(text, True)
@@ -296,7 +296,7 @@ class Transcript:
         """Flush what was being said: whoever fails in the middle of it begins anew."""
         for live in self.live.values():
             if live.text.strip():
-                yield Words(live.text, is_thought=live.sort is Sort.THOUGHT)
+                yield Words(live.text, is_thought=live.sort is DeltaKind.THOUGHT)
                 yield Note("(This was cut off, and is not kept.)", is_warning=True)
         self.live.clear()
 
@@ -304,18 +304,18 @@ class Transcript:
         """Flush what was going on: nobody will say more of it."""
         yield from self._cut_off()
         yield from (card._replace(is_ok=False) for card in self.cards.values())
-        if any(step.progress is not Progress.DONE for step in self.plan):
+        if any(step.progress is not PlanProgress.DONE for step in self.plan):
             yield Plan(self.plan)
         self.cards.clear()
         self.plan = ()
         self.report = closed.report or self.report
         if closed.failure is not None:
             yield trouble_of(closed.failure)
-        elif closed.ending is Ending.INTERRUPTED:
+        elif closed.ending is TurnEnding.INTERRUPTED:
             yield Note("The turn was interrupted; what it has done so far is in the draft.")
 
 
-def words_of(prompted: Prompted) -> str:
+def words_of(prompted: PromptQueued) -> str:
     """What the person said by a prompt; one without words asks only to make room."""
     return prompted.text or "/compact"
 
@@ -323,14 +323,14 @@ def words_of(prompted: Prompted) -> str:
 def _note(record: AnyRecord) -> Iterator[Note]:
     """What is only worth a line."""
     match record:
-        case Repaired(items=items):
+        case ToolsRepaired(items=items):
             count = f"{len(items)} step" + ("s were" if len(items) > 1 else " was")
             yield Note(f"{count} interrupted, and may or may not have completed.", is_warning=True)
-        case Begun(reason=reason) if reason:
+        case AttemptStarted(reason=reason) if reason:
             yield Note(f"A new process has taken this session up: {reason}.", is_warning=True)
-        case Aborted():
+        case TurnAborted():
             yield Note("Ending the turn.")
-        case Closed():
+        case SessionEnded():
             yield Note("The session was ended; what was said is kept.")
         case _:
             pass

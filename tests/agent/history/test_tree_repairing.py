@@ -9,8 +9,8 @@ from holdfast.agent.history.tree import (
     INTERRUPTED,
     NOT_STARTED,
     ConversationTree,
+    repair_notice,
     repairs,
-    told,
 )
 from holdfast.agent.model import (
     MessageAppended,
@@ -60,5 +60,5 @@ def test_what_is_repaired_stays_so() -> None:
 
 
 def test_the_person_is_told_how_many() -> None:
-    assert told(1).startswith("1 tool call had")
-    assert told(2).startswith("2 tool calls had")
+    assert repair_notice(1).startswith("1 tool call had")
+    assert repair_notice(2).startswith("2 tool calls had")

@@ -1,4 +1,4 @@
-"""A plan changes as a whole, and is what was last told of it."""
+"""A plan changes as a whole, and is read back from its last result."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from holdfast.agent.tools.todo import (
     TodoAction,
     TodoChange,
     changed,
+    formatted,
     plan_in,
     read,
-    told,
 )
 
 PLAN = (Task(1, "one"), Task(3, "three", TaskProgress.BEGUN))
@@ -68,8 +68,8 @@ def test_a_plan_does_not_grow_for_ever() -> None:
 
 
 def test_it_is_told() -> None:
-    assert told(PLAN) == "[ ] 1. one\n[~] 3. three\n0 of 2 are done."
-    assert told(()) == "There are no tasks."
+    assert formatted(PLAN) == "[ ] 1. one\n[~] 3. three\n0 of 2 are done."
+    assert formatted(()) == "There are no tasks."
 
 
 STEPS = st.builds(
@@ -84,7 +84,7 @@ STEPS = st.builds(
 @given(st.lists(STEPS, max_size=10))
 def test_any_plan_is_read_back(steps: list[TodoChange]) -> None:
     plan = changed((), steps)
-    assert read(f"{told(plan)}\n[And a word of whoever carries it.]") == plan
+    assert read(f"{formatted(plan)}\n[And a word of whoever carries it.]") == plan
 
 
 def test_the_last_word_in_the_conversation_counts() -> None:
@@ -94,14 +94,14 @@ def test_the_last_word_in_the_conversation_counts() -> None:
     older, newer = (Task(1, "old"),), (Task(1, "new"),)
     said: list[AnyMessage] = [
         call("a"),
-        ToolMessage("a", told(older)),
+        ToolMessage("a", formatted(older)),
         UserMessage("go on"),
         call("b"),
-        ToolMessage("b", told(newer)),
+        ToolMessage("b", formatted(newer)),
         call("c"),
         ToolMessage("c", "there is no task 9", is_error=True),
         call("d", "read"),
-        ToolMessage("d", told(older)),
+        ToolMessage("d", formatted(older)),
     ]
 
     assert plan_in(reversed(said)) == newer

@@ -11,9 +11,16 @@ from holdfast.app.failures import SessionForkBusy
 from holdfast.app.sessions import KeptSession, Sessions
 from holdfast.cli.commands.fork import fork
 from holdfast.cli.declarations import Request
-from holdfast.host import compose_book
-from holdfast.host.model import AnyRecord, Happened, Opened, Prompted, TurnBegun, TurnClosed
-from holdfast.runners.model import Ending, SessionKnown
+from holdfast.host import compose_journal
+from holdfast.host.model import (
+    AnyRecord,
+    EventRecorded,
+    PromptQueued,
+    SessionOpened,
+    TurnBegun,
+    TurnClosed,
+)
+from holdfast.runners.model import SessionKnown, TurnEnding
 from holdfast.workbench.failures import ConsentRequired
 from tests.cli.conversations import in_conversation, lines, scripted, sessions
 from tests.cli.workbenches import Bench
@@ -69,14 +76,14 @@ def test_a_rehearsal_goes_on_where_it_was(bench: Bench) -> None:
 def kept(bench: Bench, runner: str, *records: AnyRecord, draft: str = "d") -> KeptSession:
     all_of_them = Sessions(bench.settings)
     made = all_of_them.make(str(bench.project), draft, runner, title="", options={})
-    opened = Opened(made.id, made.project, draft, runner, 1)
-    assert compose_book(all_of_them.directory(made), (opened, *records), name=made.id)
+    opened = SessionOpened(made.id, made.project, draft, runner, 1)
+    assert compose_journal(all_of_them.directory(made), (opened, *records), name=made.id)
     return made
 
 
 def test_what_cannot_be_forked_is_not(bench: Bench) -> None:
-    busy = kept(bench, "native", Prompted("c", 1, "Go", 1), TurnBegun(1, 1))
-    waiting = kept(bench, "native", Prompted("c", 1, "Go", 1))
+    busy = kept(bench, "native", PromptQueued("c", 1, "Go", 1), TurnBegun(1, 1))
+    waiting = kept(bench, "native", PromptQueued("c", 1, "Go", 1))
 
     for each in (busy, waiting):
         with pytest.raises(SessionForkBusy):
@@ -86,7 +93,7 @@ def test_what_cannot_be_forked_is_not(bench: Bench) -> None:
 
 def test_a_session_whose_journal_was_damaged_goes_on_twice(bench: Bench) -> None:
     draft = json.loads(bench.asked("draft", "open", "--json").answer)["id"]
-    turn = (Prompted("c", 1, "Go", 1), TurnBegun(1, 1), TurnClosed(1, Ending.COMPLETED, 1))
+    turn = (PromptQueued("c", 1, "Go", 1), TurnBegun(1, 1), TurnClosed(1, TurnEnding.COMPLETED, 1))
     session = kept(bench, "native", *turn, draft=draft)
     journal = Sessions(bench.settings).directory(session) / "journal.jsonl"
     journal.write_bytes(journal.read_bytes().replace(b'"Go"', b'"No"'))
@@ -102,9 +109,9 @@ def test_a_session_whose_journal_was_damaged_goes_on_twice(bench: Bench) -> None
 @pytest.mark.promise("W12")
 def test_codex_is_not_started_before_somebody_agreed_to_it(bench: Bench) -> None:
     draft = json.loads(bench.asked("draft", "open", "--json").answer)["id"]
-    known = Happened(1, SessionKnown("thread"))
-    over = TurnClosed(1, Ending.COMPLETED, 1)
-    said = (Prompted("c", 1, "Go", 1), TurnBegun(1, 1), known, over)
+    known = EventRecorded(1, SessionKnown("thread"))
+    over = TurnClosed(1, TurnEnding.COMPLETED, 1)
+    said = (PromptQueued("c", 1, "Go", 1), TurnBegun(1, 1), known, over)
     kept(bench, "codex", *said, draft=draft)
     done = bench.ran("fork", "--json")
 

@@ -11,7 +11,7 @@ import pytest
 from holdfast.app.failures import HistoryMissing, SessionAmbiguous, SessionReadOnly
 from holdfast.app.sessions import Sessions
 from holdfast.cli.failures import UsageWrong
-from holdfast.host import Phase, Session, fold
+from holdfast.host import SessionPhase, SessionState, fold
 from tests.cli.commands.test_session_import_foreign_files import FIRST, SECOND, asked, rollout
 from tests.cli.workbenches import Bench, at_bench
 
@@ -67,8 +67,8 @@ def test_a_conversation_of_codex_becomes_one_session(bench: Bench) -> None:
     }
     assert (made.runner, made.project) == ("codex", str(bench.project))
     assert json.loads(bench.asked("draft", "path", "--json").answer)["draft"] == made.draft
-    state = fold(Session(), (record for _, record in sessions.records(made)))
-    assert (state.runner_session, state.turn, state.phase) == (FIRST, 1, Phase.IDLE)
+    state = fold(SessionState(), (record for _, record in sessions.records(made)))
+    assert (state.runner_session, state.turn, state.phase) == (FIRST, 1, SessionPhase.IDLE)
     shown = bench.ran("sessions", "show").stdout.decode()
     assert shown == "\n> Mend\\x1b]0;x\\x07 it\nDone \\x1b[2J\n"
 

@@ -13,9 +13,9 @@ from holdfast.app.sessions import KeptSession, Sessions
 from holdfast.cli.commands.sessions import export
 from holdfast.cli.declarations import Request
 from holdfast.cli.model import Outcome
-from holdfast.host import compose_book
-from holdfast.host.model import Happened, Opened, Prompted
-from holdfast.runners.model import Remembered, Said, ToolEnded, ToolStarted
+from holdfast.host import compose_journal
+from holdfast.host.model import EventRecorded, PromptQueued, SessionOpened
+from holdfast.runners.model import MemoryRecorded, TextCompleted, ToolEnded, ToolStarted
 from holdfast.world.failures import DiskOccupied
 from tests.cli.running import holdfast, short_home
 from tests.cli.workbenches import Bench
@@ -44,14 +44,14 @@ def talked(bench: Bench) -> KeptSession:
     made = Sessions(bench.settings).make("/p", "d", "native", title=TOLD, options={"model": TOLD})
     memo = msgspec.Raw(msgspec.json.encode({"deep": [{"er": TOLD, "password": BY_NAME}]}))
     records = (
-        Opened(made.id, "/p", "d", "native", 1),
-        Prompted("c", 1, TOLD, 2),
-        Happened(1, ToolStarted("i", "shell", TOLD, {"command": ["echo", TOLD], TOLD: 1})),
-        Happened(1, ToolEnded("i", True, TOLD)),
-        Happened(1, Said("j", f"Grüße: {TOLD}.")),
-        Happened(1, Remembered(memo)),
+        SessionOpened(made.id, "/p", "d", "native", 1),
+        PromptQueued("c", 1, TOLD, 2),
+        EventRecorded(1, ToolStarted("i", "shell", TOLD, {"command": ["echo", TOLD], TOLD: 1})),
+        EventRecorded(1, ToolEnded("i", True, TOLD)),
+        EventRecorded(1, TextCompleted("j", f"Grüße: {TOLD}.")),
+        EventRecorded(1, MemoryRecorded(memo)),
     )
-    assert compose_book(Sessions(bench.settings).directory(made), records, name=made.id)
+    assert compose_journal(Sessions(bench.settings).directory(made), records, name=made.id)
     return made
 
 

@@ -14,8 +14,14 @@ from holdfast.cli.render.sessions import (
     sessions_page,
 )
 from holdfast.cli.render.style import Look, look
-from holdfast.host.model import Begun, Happened, Prompted, Steered, TurnClosed
-from holdfast.runners.model import Ending, Said, ToolStarted
+from holdfast.host.model import (
+    AttemptStarted,
+    EventRecorded,
+    PromptQueued,
+    SteeringAccepted,
+    TurnClosed,
+)
+from holdfast.runners.model import TextCompleted, ToolStarted, TurnEnding
 
 SEEN = SeenSession(
     id="session_0123456789",
@@ -90,11 +96,11 @@ def test_a_program_reads_all_of_it() -> None:
 
 def test_a_conversation_reads_from_top_to_bottom() -> None:
     records = [
-        Begun(1, 0),
-        Prompted("c", 1, "Do\x1bit", 0),
-        Happened(1, ToolStarted("a", "run", "make")),
-        Happened(1, Said("b", "Done.")),
-        TurnClosed(1, Ending.FAILED, 0, {"userMessage": "Nothing came of it."}),
+        AttemptStarted(1, 0),
+        PromptQueued("c", 1, "Do\x1bit", 0),
+        EventRecorded(1, ToolStarted("a", "run", "make")),
+        EventRecorded(1, TextCompleted("b", "Done.")),
+        TurnClosed(1, TurnEnding.FAILED, 0, {"userMessage": "Nothing came of it."}),
     ]
 
     assert conversation_page(records, wide(80)) == (
@@ -107,4 +113,4 @@ def test_a_list_names_the_project_and_a_page_what_was_added_to_a_turn() -> None:
 
     assert "  my-basket  " in page
     assert "/work" not in page
-    assert line_of(Steered("c", 1, "Mind\x1b this"), wide(80)) == "» Mind\\x1b this\n"
+    assert line_of(SteeringAccepted("c", 1, "Mind\x1b this"), wide(80)) == "» Mind\\x1b this\n"

@@ -9,9 +9,9 @@ import pytest
 
 from holdfast.cli.declarations import Request
 from holdfast.cli.wiring.consent import Agreed, agree, provider_of, require
-from holdfast.runners import Conversation, Memory
-from holdfast.runners.model import Capabilities, Health
-from holdfast.runners.testing import Notebook
+from holdfast.runners import Conversation, ReadMemory
+from holdfast.runners.model import RunnerCapabilities, RunnerHealth
+from holdfast.runners.testing import RunnerJournal
 from holdfast.workbench import Consent, Scope, Workbench
 from holdfast.workbench.failures import ConsentRequired
 from tests.cli.workbenches import Bench, at_bench
@@ -34,16 +34,16 @@ class Launches:
     """A runner that counts how often it is launched."""
 
     name = "codex"
-    capabilities = Capabilities()
+    capabilities = RunnerCapabilities()
 
     def __init__(self) -> None:
         self.count = 0
 
-    async def health(self) -> Health:
-        return Health(True)
+    async def health(self) -> RunnerHealth:
+        return RunnerHealth(True)
 
     def converse(
-        self, session: str | None, memory: Memory
+        self, session: str | None, memory: ReadMemory
     ) -> AbstractAsyncContextManager[Conversation]:
         del session, memory
         return self._launched()
@@ -85,14 +85,14 @@ async def test_nothing_is_launched_once_it_is_withdrawn(bench: Bench) -> None:
     agree(workbench(bench), "codex", AGREED)
     launches = Launches()
     runner = Agreed(launches, workbench(bench))
-    assert (runner.name, runner.capabilities) == ("codex", Capabilities())
-    assert await runner.health() == Health(True)
+    assert (runner.name, runner.capabilities) == ("codex", RunnerCapabilities())
+    assert await runner.health() == RunnerHealth(True)
 
     withdrawn = Consent(str(bench.project), "codex", Scope(), is_given=False, at_ms=1)
     with workbench(bench).locked() as (handle, _):
         handle.records.consent(withdrawn)
     with pytest.raises(ConsentRequired):
-        async with runner.converse("thread", Notebook()):
+        async with runner.converse("thread", RunnerJournal()):
             pass
 
     assert launches.count == 0

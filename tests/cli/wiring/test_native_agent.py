@@ -17,8 +17,8 @@ from holdfast.cli.declarations import Request
 from holdfast.cli.wiring.native_agent import native_runner
 from holdfast.cli.wiring.runner import Engagement
 from holdfast.cli.wiring.session import begin_session
-from holdfast.runners import Stage
-from holdfast.runners.testing import Notebook
+from holdfast.runners import RunnerEnvironment
+from holdfast.runners.testing import RunnerJournal
 from holdfast.workbench import Workbench
 from tests.agent.grounds import needs_sandbox
 from tests.cli.conversations import in_conversation, lines
@@ -134,7 +134,7 @@ async def test_who_asks_how_it_is_starts_nothing(bench: Bench) -> None:
     async with Engagement(session, bench.settings).engaged() as runner:
         health = await runner.health()
         assert (health.is_healthy, trace.exists()) == (True, False), health
-        async with runner.converse(None, Notebook()):
+        async with runner.converse(None, RunnerJournal()):
             assert trace.exists()  # whoever talks has what was settled
 
 
@@ -151,7 +151,7 @@ async def test_what_a_conversation_would_lack_is_said_before(
     model: str, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    nowhere = cast("Stage", None)  # nothing is started there
+    nowhere = cast("RunnerEnvironment", None)  # nothing is started there
     with at_bench() as bench:
         session, where = session_with(bench, model=model), bench.settings
         workbench = Workbench.at(bench.project, where.state)

@@ -8,9 +8,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.runners.model import AnyEvent, Delta, Ending, Said, ToolEnded, TurnEnded
+from holdfast.runners.model import AnyEvent, Delta, TextCompleted, ToolEnded, TurnEnded, TurnEnding
 from holdfast.runners.rehearsal.runner import Rehearsal
-from holdfast.runners.testing import PATIENCE, Notebook, heard
+from holdfast.runners.testing import PATIENCE, RunnerJournal, heard
 from tests.contracts.test_runners import stage_in
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +22,7 @@ async def played(tmp_path: Path, *steps: dict[str, object]) -> list[AnyEvent]:
     script.write_text(json.dumps({"turn": [{"step": steps}]}))
     async with (
         stage_in(tmp_path, tmp_path / "root") as stage,
-        Rehearsal(stage, script).converse(None, Notebook()) as talk,
+        Rehearsal(stage, script).converse(None, RunnerJournal()) as talk,
     ):
         return await heard(talk)
 
@@ -38,7 +38,7 @@ async def test_files_are_written_edited_and_removed(tmp_path: Path) -> None:
         {"delete": "old"},
     )
 
-    assert events[-1] == TurnEnded(Ending.COMPLETED)
+    assert events[-1] == TurnEnded(TurnEnding.COMPLETED)
     assert (root / "deep/er/new").read_text() == "one three"
     assert (root / "deep/er/new").stat().st_mode & 0o777 == 0o700
     assert not (root / "old").exists()
@@ -66,7 +66,7 @@ async def test_what_cannot_be_done_ends_the_turn(
 
     assert (ended.is_ok, said in ended.output) == (False, True)
     assert isinstance(events[-1], TurnEnded)
-    assert events[-1].ending is Ending.FAILED
+    assert events[-1].ending is TurnEnding.FAILED
     assert (tmp_path / "secret").read_text() == "kept"
     assert not (tmp_path / "out").exists()
 
@@ -95,17 +95,19 @@ async def test_who_hangs_is_killed_when_interrupted(tmp_path: Path) -> None:
     events: list[AnyEvent] = []
     async with (
         stage_in(tmp_path, tmp_path) as stage,
-        Rehearsal(stage, script).converse(None, Notebook()) as talk,
+        Rehearsal(stage, script).converse(None, RunnerJournal()) as talk,
         anyio.create_task_group() as tasks,
     ):
         with anyio.fail_after(PATIENCE):
             async for batch in talk.take_turn("go"):
                 events += batch
-                if any(isinstance(each, Said) for each in batch):  # it hears nothing after that
+                if any(
+                    isinstance(each, TextCompleted) for each in batch
+                ):  # it hears nothing after that
                     tasks.start_soon(talk.interrupt)
 
     assert isinstance(events[-1], TurnEnded)
-    assert events[-1].ending is Ending.FAILED
+    assert events[-1].ending is TurnEnding.FAILED
 
 
 async def test_what_is_to_stay_stays_and_a_pause_passes(tmp_path: Path) -> None:
@@ -113,5 +115,5 @@ async def test_what_is_to_stay_stays_and_a_pause_passes(tmp_path: Path) -> None:
     waiting = {"run": "touch now; until test -e later; do sleep 0.05; done"}
     events = await played(tmp_path, later, {"wait": 0.1}, waiting)
 
-    assert events[-1] == TurnEnded(Ending.COMPLETED)
+    assert events[-1] == TurnEnded(TurnEnding.COMPLETED)
     assert await anyio.Path(tmp_path / "root" / "later").exists()

@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.failures import Failure
 from holdfast.runners.failures import ScenarioInvalid, SessionUnknown
-from holdfast.runners.model import Ending, ToolEnded, TurnEnded
+from holdfast.runners.model import ToolEnded, TurnEnded, TurnEnding
 from holdfast.runners.rehearsal.runner import DEMO, Rehearsal, write_sample
-from holdfast.runners.testing import Notebook, heard
+from holdfast.runners.testing import RunnerJournal, heard
 from holdfast.world.failures import DiskMissing
 from tests.contracts.test_runners import stage_in
 
@@ -35,7 +35,7 @@ async def test_a_scenario_that_makes_no_sense_is_refused(
         runner = Rehearsal(stage, script)
         assert not (await runner.health()).is_healthy
         with pytest.raises(failure):
-            async with runner.converse(None, Notebook()):
+            async with runner.converse(None, RunnerJournal()):
                 pass
 
 
@@ -43,7 +43,7 @@ async def test_a_scenario_that_makes_no_sense_is_refused(
 async def test_only_its_own_words_continue(tmp_path: Path, session: str) -> None:
     async with stage_in(tmp_path, tmp_path) as stage:
         with pytest.raises(SessionUnknown):
-            async with Rehearsal(stage, DEMO).converse(session, Notebook()):
+            async with Rehearsal(stage, DEMO).converse(session, RunnerJournal()):
                 pass
 
 
@@ -52,10 +52,10 @@ async def test_the_demo_mends_the_sample(tmp_path: Path) -> None:
     write_sample(root)
     async with (
         stage_in(tmp_path, root) as stage,
-        Rehearsal(stage, DEMO).converse(None, Notebook()) as talk,
+        Rehearsal(stage, DEMO).converse(None, RunnerJournal()) as talk,
     ):
         first, second = [await heard(talk) for _ in range(2)]
 
-    assert first[-1] == second[-1] == TurnEnded(Ending.COMPLETED)
+    assert first[-1] == second[-1] == TurnEnded(TurnEnding.COMPLETED)
     assert [each.status for each in first if isinstance(each, ToolEnded)] == [1, 0, 0]
     assert (root / "NOTES.md").exists()

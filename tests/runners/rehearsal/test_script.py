@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from holdfast.runners.failures import ScenarioInvalid
 from holdfast.runners.rehearsal.script import (
     STEPS,
-    Ask,
-    Edit,
-    Run,
-    Say,
+    AskStep,
+    EditStep,
+    RunStep,
+    SayStep,
     Scenario,
-    Turn,
-    Write,
+    ScriptedTurn,
+    WriteStep,
     read_scenario,
 )
 
@@ -42,8 +42,10 @@ new = "y"
 ask = "Really?"
 choices = ["go", "stop"]
 """
-FIRST = Turn((Say("Hello"), Run("make", expect=2)))
-SECOND = Turn((Write("a/b", "x", 0o755), Edit("a/b", "x", "y"), Ask("Really?", ("go", "stop"))))
+FIRST = ScriptedTurn((SayStep("Hello"), RunStep("make", expect=2)))
+SECOND = ScriptedTurn(
+    (WriteStep("a/b", "x", 0o755), EditStep("a/b", "x", "y"), AskStep("Really?", ("go", "stop")))
+)
 
 
 def test_toml_is_read() -> None:

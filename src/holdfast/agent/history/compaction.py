@@ -1,7 +1,10 @@
-"""Decide when a conversation is too long for a model, and what stands for its beginning.
+"""Compaction: when a conversation is too long for a model, and what to summarize.
 
-Nothing is deleted. A cut is made before something that the person said, or else before an answer
-of the model: never between a call and its result.
+Nothing is deleted: a `HistoryCompacted` entry hides the messages before it from requests. The cut
+is before a message of the person, or else before an answer of the model, and never between a tool
+call and its result, because providers reject such a history.
+
+The person's own words are not left to the summary: they are copied verbatim, up to a limit.
 """
 
 from __future__ import annotations
@@ -22,18 +25,20 @@ from holdfast.agent.model import (
     UserMessage,
 )
 
-WINDOW: Final = 32_768  # tokens, where nobody knows better: local servers rarely load more
+# Tokens. The default for unknown models; local servers rarely load more.
+WINDOW: Final = 32_768
 COMPRESSED: Final = "Context compressed to stay within model limits (older messages summarized)."
 STRIKES_MAX: Final = 2
-WORDS_CHARS_MAX: Final = 20_000  # of the person that are kept verbatim
+WORDS_CHARS_MAX: Final = 20_000  # characters of the person's messages that are copied verbatim
 
-_FULL: Final = 0.8  # of the window
-_KEPT: Final = (0.25, 0.05)  # of the window, at the first try and at the next
+_FULL: Final = 0.8  # share of the window that triggers compaction
+# Share of the window that stays uncut, in the first attempt and in later ones.
+_KEPT: Final = (0.25, 0.05)
 _TRANSCRIPT: Final = 0.5
-_RESULT_MAX: Final = 2_000  # characters of a result in a transcript
+_RESULT_MAX: Final = 2_000  # characters of a tool result in the text to summarize
 _CHARS_A_TOKEN: Final = 4
 _SPOKEN: Final = (Origin.PERSON, Origin.STEERING)
-_WORDS_SHARE: Final = 0.6  # of what is kept, at most
+_WORDS_SHARE: Final = 0.6  # largest share of what stays uncut that the person's words may take
 _WORDS: Final = "person-messages"
 
 _TASK: Final = """\
@@ -53,31 +58,32 @@ _MERGE: Final = "If it begins with an earlier summary, merge that into yours; lo
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What is to be summarized, and the first entry that is told as it is; "" for none."""
+    """The messages to summarize, and the id of the first entry that stays; "" for none."""
 
     old: tuple[PromptMessage, ...]
     keeps: str
     kept_chars: int
-    words: str = ""  # the person's, of the whole conversation before the cut
+    words: str = ""  # the person's messages before the cut, verbatim
 
 
 def is_full(tree: ConversationTree, *, besides: int, window: int | None) -> bool:
-    """Whether the line, with so many characters that are told besides, leaves too little room."""
+    """Whether the next request is too long; `besides` is the prompt and tools in characters."""
     return size(tree, besides=besides) >= _FULL * (window or WINDOW)
 
 
 def size(tree: ConversationTree, *, besides: int) -> int:
-    """About how many tokens the next request has."""
+    """Estimate the tokens of the next request."""
     extra = 0 if tree.measured is not None else besides // _CHARS_A_TOKEN
     return tree.estimate + extra
 
 
 def cut(tree: ConversationTree, *, window: int | None, strikes: int) -> Cut | None:
-    """Where to cut, keeping less with every strike; None if there is nothing to be won."""
+    """Choose the cut, with less left uncut per strike; None if nothing is left to summarize."""
     said = tree.line.said
     share = _KEPT[min(strikes, len(_KEPT) - 1)]
     room = int((window or WINDOW) * share) * _CHARS_A_TOKEN
-    room = min(room, int(tree.line.chars * share))  # somebody says that it is too long already
+    # The window may be unknown or wrong: the provider has already rejected this length.
+    room = min(room, int(tree.line.chars * share))
     first, chars = len(said), 0
     while first > 0 and chars + _chars(said[first - 1]) <= room:
         first -= 1
@@ -93,7 +99,7 @@ def cut(tree: ConversationTree, *, window: int | None, strikes: int) -> Cut | No
 
 
 def _spoken_before(tree: ConversationTree, keeps: str) -> list[str]:
-    """What the person said before an entry, in order, also before earlier summaries."""
+    """Return the person's messages before an entry, in order, including summarized ones."""
     found: list[str] = []
     is_before = not keeps
     for entry in tree.way():
@@ -105,9 +111,9 @@ def _spoken_before(tree: ConversationTree, keeps: str) -> list[str]:
 
 
 def summary_prompt(cut: Cut, *, window: int | None, tries: int = 0) -> ModelRequest:
-    """What a model is asked for a summary; a very long beginning is shown by its two ends.
+    """Return the request for a summary; the middle of a very long text is left out.
 
-    Of what was too long for the model in `tries` requests, half as much is shown each time.
+    Each of `tries` requests that were too long halves the text.
     """
     text = "\n\n".join(map(_shown, cut.old))
     room = int((window or WINDOW) * _TRANSCRIPT) * _CHARS_A_TOKEN
@@ -120,7 +126,7 @@ def summary_prompt(cut: Cut, *, window: int | None, tries: int = 0) -> ModelRequ
 
 
 def finished(summary: str, cut: Cut) -> str:
-    """A summary with what no model has to remember: files, and the person's own words."""
+    """Append file lists and the person's own words to the summary."""
     read, changed = _files(cut.old)
     lists = (
         _listed("read-files", read),
@@ -131,7 +137,7 @@ def finished(summary: str, cut: Cut) -> str:
 
 
 def _verbatim(spoken: Sequence[str], chars_max: int) -> str:
-    """As many of the person's messages as fit, the newest first to be kept, in their order."""
+    """Return the newest messages that fit, in their order."""
     kept: list[str] = []
     left = chars_max
     for text in reversed(spoken):
@@ -146,7 +152,7 @@ def _verbatim(spoken: Sequence[str], chars_max: int) -> str:
 
 
 def _boundary(said: Sequence[PromptMessage], first: int) -> int:
-    """The first place from there on where a cut does no harm."""
+    """Return the first index from `first` on where a cut is valid."""
     rest = range(first, len(said))
     for at in rest:
         message = said[at].message
@@ -154,7 +160,8 @@ def _boundary(said: Sequence[PromptMessage], first: int) -> int:
             return at
     last = said[-1].message if said else None
     if isinstance(last, ModelMessage) and not last.calls:
-        return len(said)  # nothing is being done that the end would be needed for
+        # The model finished its work, so no open task depends on the last messages.
+        return len(said)
     for at in rest:
         if isinstance(said[at].message, ModelMessage):
             return at
@@ -177,7 +184,7 @@ def _shown(said: PromptMessage) -> str:
     what = said.message
     match what:
         case UserMessage(text, origin):
-            if _is_summary(said):  # the person's words in it are kept anyway
+            if _is_summary(said):  # the verbatim words are copied anyway
                 text = text.partition(f"<{_WORDS}>")[0].rstrip()
             return f"[{'person' if origin in _SPOKEN else origin}]\n{text}"
         case ToolMessage(_, text):
@@ -190,7 +197,7 @@ def _shown(said: PromptMessage) -> str:
 
 
 def _files(said: Iterable[PromptMessage]) -> tuple[list[str], list[str]]:
-    """The paths that tools were told to read, and those that they were told to change."""
+    """Return the paths that tool calls read, and those that they changed."""
     read: dict[str, None] = {}
     changed: dict[str, None] = {}
     for each in said:

@@ -1,12 +1,22 @@
-"""Where a conversation stands, by all that was kept of it: a tree of messages, and its head.
+"""The conversation tree, rebuilt from records, and the history that a model receives.
 
-What cannot be read, or makes no sense, is skipped and counted. An entry whose forerunner was lost
-follows what was the head when it was kept: one damaged record loses nothing but itself.
+    records ──take()──▶ ConversationTree ──line──▶ PromptHistory ──▶ ModelRequest
 
-The way to the head as a model is told it: valid by construction, whatever was kept of it.
+The tree is a fold over the records of the journal. `MessageAppended` and `HistoryCompacted` add an
+entry below `after` and move the head to it; `HeadMoved` only moves the head. The conversation is
+the path from the root to the head; everything else is a branch.
 
-Every call is followed by exactly one result before anything else is said. A result that nobody
-asked for, or that was given before, is left out; a call without one is given a word in its place.
+`PromptHistory` is that path as a provider accepts it, valid by construction:
+
+- every tool call is followed by exactly one result before any other message,
+- results without a call, and duplicate results, are left out,
+- a call without a result gets a substitute, from a `ToolCallRepaired` record if there is one.
+
+Damage is local: a record that cannot be decoded or does not make sense is skipped and counted. An
+entry whose parent was lost is attached to the head at that point of the journal.
+
+Caveat: the path is cached and extended in place. Any record that does not extend the head must call
+`_redraw`.
 """
 
 from __future__ import annotations
@@ -44,24 +54,24 @@ NOT_STARTED: Final = "Interrupted: the agent was stopped before this. It was not
 
 
 def missing_result(call: str, begun: Set[str]) -> str:
-    """What a model is told in place of a result, if nobody knows more of the call."""
+    """Return the substitute for a result that was never recorded."""
     return INTERRUPTED if call in begun else NOT_STARTED
 
 
 class PromptHistory:
-    """What a model is told of a conversation, in order; it grows at its end."""
+    """The messages of a request, in order; messages can only be appended."""
 
     def __init__(self, begun: Set[str], mended: Mapping[str, str]) -> None:
         self.said: list[PromptMessage] = []
         self.chars = 0
-        self.open: dict[str, None] = {}  # calls that have no result yet, in order
-        self.gaps: list[str] = []  # calls that others came after, and nobody has mended
-        self.strays = 0  # results that belong to no call
+        self.open: dict[str, None] = {}  # ids of calls without a result, in order
+        self.gaps: list[str] = []  # ids of calls that a later message left without result or repair
+        self.strays = 0  # results without a call
         self._begun, self._mended = begun, mended
         self._known: set[str] = set()
 
     def add(self, id: str, message: AnyMessage) -> None:
-        """Say this, too."""
+        """Append a message, and close calls that are still open."""
         if isinstance(message, ToolMessage):
             self._add_result(id, message)
             return
@@ -73,14 +83,14 @@ class PromptHistory:
             self._say(id, message, len(message.text))
 
     def mend(self, call: str) -> None:
-        """Take up that a call has a word in place of its result now."""
+        """Use the repair of a call in place of its result."""
         if call in self.open:
             self._answer_for(call)
         elif call in self.gaps:
             self.gaps.remove(call)
 
     def settle(self) -> None:
-        """Take up every such word for calls at the end."""
+        """Apply known repairs to the calls at the end."""
         for call in tuple(self.open):
             if call in self._mended:
                 self._answer_for(call)
@@ -92,7 +102,8 @@ class PromptHistory:
             if len(new) < len(calls):
                 message, calls = replace(message, calls=new), new
         if not calls and not message.text:
-            return  # no format knows an answer that says nothing
+            # Providers reject a message without content.
+            return
         chars = len(message.text)
         for each in calls:
             self._known.add(each.id)
@@ -136,40 +147,41 @@ _decode = msgspec.json.Decoder(AnyConversationRecord).decode
 
 
 class ConversationTree:
-    """A conversation; it grows by what is kept of it."""
+    """A conversation as the fold of its records."""
 
     def __init__(self) -> None:
         self.head = ""
         self.entries: dict[str, MessageAppended | HistoryCompacted] = {}
-        self.queued: dict[str, str] = {}  # what the model has not been told yet, in order
-        self.begun: set[str] = set()  # calls that may have done something
-        self.calls: set[str] = set()  # every name that a call was ever given
+        self.queued: dict[str, str] = {}  # steering that is not a message yet, by id, in order
+        self.begun: set[str] = set()  # ids of calls that may have had effects
+        self.calls: set[str] = set()  # ids of all calls, on any branch
         self.mended: dict[str, str] = {}
-        self.input = self.cached = self.output = 0  # tokens, of all answers
+        self.input = self.cached = self.output = 0  # tokens of all answers
         self.cost_usd: float | None = None
-        self.skipped = 0  # that could not be read, or made no sense
-        self.measured: int | None = None  # tokens of the line at the last answer, as it was billed
+        self.skipped = 0  # records that could not be decoded or applied
+        # Tokens of the path at the last answer, as billed: more exact than our estimate.
+        self.measured: int | None = None
         self.chars_since = 0
         self._parents: dict[str, str] = {}
         self._line: PromptHistory | None = None
-        self._answer = ""  # the last one that nobody has paid for yet
+        self._answer = ""  # id of the last answer without a usage record
 
     @property
     def line(self) -> PromptHistory:
-        """What a model is told, up to the head."""
+        """The messages up to the head, as a model receives them."""
         if self._line is None:
             self._line = self._drawn()
         return self._line
 
     @property
     def estimate(self) -> int:
-        """About how many tokens the line has, without what is told besides."""
+        """Estimate the tokens of `line`, without system prompt and tools."""
         if self.measured is None:
             return _tokens(self.line.chars)
         return self.measured + _tokens(self.chars_since)
 
     def way(self) -> Iterator[MessageAppended | HistoryCompacted]:
-        """All entries on the way to the head, the newest first, also those left out of the line."""
+        """Yield the entries from the head to the root, including those hidden by summaries."""
         at = self.head
         while at:
             entry = self.entries[at]
@@ -177,7 +189,7 @@ class ConversationTree:
             at = self._parents[at]
 
     def result(self, call: str) -> str | None:
-        """The whole result of a call, wherever in the tree it is."""
+        """Return the full result of a call, on any branch."""
         for entry in reversed(self.entries.values()):
             message = entry.message if isinstance(entry, MessageAppended) else None
             if isinstance(message, ToolMessage) and message.call == call:
@@ -185,7 +197,7 @@ class ConversationTree:
         return None
 
     def read(self, memo: msgspec.Raw | bytes) -> None:
-        """Take up what was kept, as it was written down; what cannot be read is counted."""
+        """Apply an encoded record; count it if it cannot be decoded."""
         try:
             taken = _decode(memo)
         except (msgspec.DecodeError, RecursionError):
@@ -194,10 +206,12 @@ class ConversationTree:
             self.take(taken)
 
     def take(self, memo: AnyConversationRecord) -> None:
-        """Take up what was kept; what makes no sense is counted."""
+        """Apply a record; count it if it does not make sense."""
         if isinstance(
-            memo, MessageAppended
-        ):  # these are the most, and a conversation may have thousands
+            memo,
+            MessageAppended,
+            # First, because it is the most frequent: long conversations have thousands.
+        ):
             self._enter(memo)
         elif isinstance(memo, ToolCallStarted):
             self.begun.add(memo.call)
@@ -269,12 +283,13 @@ class ConversationTree:
         self.output += tokens.output
         if cost is not None:
             self.cost_usd = (self.cost_usd or 0.0) + cost
-        if tokens.input and self._answer == self.head:  # paid for what has just been entered
+        # The usage record directly follows its answer, so the head tells which path was billed.
+        if tokens.input and self._answer == self.head:
             self.measured, self.chars_since = tokens.input + tokens.output, 0
             self._answer = ""
 
     def _drawn(self) -> PromptHistory:
-        """The way to the head, with the newest summary in place of what is before it."""
+        """Build the path to the head, with the newest summary in place of what it covers."""
         line = PromptHistory(self.begun, self.mended)
         chain, summary = self._chain()
         if summary is not None:
@@ -294,24 +309,26 @@ class ConversationTree:
                 summary = entry
             if summary is not None and summary.keeps in ("", entry.id):
                 return chain, summary
-        return chain, None  # where a summary begins was lost, so that it stands for nothing
+        # The entry that the summary keeps was lost, so what it covers is unknown: ignore the
+        # summary.
+        return chain, None
 
 
 def _tokens(chars: int) -> int:
     return chars // 4
 
 
-# Decide what is told in place of results that never came, such that any history is valid.
+# Repair of tool calls without a result.
 
 ABORTED: Final = "[Aborted by user]"
 _BEGUN: Final = " It had begun; it may or may not have completed."
 
 
 def repairs(tree: ConversationTree, *, is_aborted: bool = False) -> tuple[ToolCallRepaired, ...]:
-    """What is to be kept for every call on the way that has no result; nothing, if all have one.
+    """Return a repair for every call on the path without a result.
 
-    It is said of a history that nobody is working on. `is_aborted`: the person has just stopped
-    the calls that are open.
+    The caller must own the conversation: a call that is still running looks the same. `is_aborted`:
+    the person has just stopped the open calls.
     """
     line = tree.line
     lost = tuple(ToolCallRepaired(call, missing_result(call, tree.begun)) for call in line.gaps)
@@ -325,7 +342,7 @@ def repairs(tree: ConversationTree, *, is_aborted: bool = False) -> tuple[ToolCa
     )
 
 
-def told(count: int) -> str:
-    """What the person is told of repairs."""
+def repair_notice(count: int) -> str:
+    """Return the notice for the person about repairs."""
     calls = "1 tool call" if count == 1 else f"{count} tool calls"
     return f"{calls} had no result; the model is told that and why."

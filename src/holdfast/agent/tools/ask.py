@@ -1,4 +1,4 @@
-"""Let a model ask the person."""
+"""Tool that asks the person a question."""
 
 from __future__ import annotations
 
@@ -37,17 +37,16 @@ class _Given(msgspec.Struct, frozen=True):
 
 
 class AskTool:
-    """Asks the person in the model's name."""
+    """Asks the person on behalf of the model."""
 
     spec = _SPEC
     only_reads = False
 
     def title(self, arguments: dict[str, object]) -> str:
-        """What a call does, in a line for the person."""
         return f"Ask: {single_line(given(arguments, _Given).question)}"
 
     async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
-        """Ask, and tell what was answered."""
+        """Ask, and return the answer."""
         asked = given(arguments, _Given)
         shown = [single_line(each) for each in asked.choices]
         choices = tuple(dict.fromkeys((*shown, NOBODY))) if shown else ()

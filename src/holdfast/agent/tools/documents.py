@@ -1,12 +1,11 @@
-"""Take a text file apart into lines and put it together again without losing a byte of it.
+"""Text files as lines, edited without changing any other byte.
 
-What is no UTF-8 is held such that it is written back as it was. Every line keeps its own ending;
-new ones get the one that most lines have.
+Bytes that are not UTF-8 are held as surrogate escapes and written back unchanged. Every line keeps
+its own ending; new lines get the most frequent one.
 
-Name lines by number and content, so that an edit can be refused whose lines have changed.
-
-A line is shown as `12:a3f0|text`. The four digits are of a hash of the whole line, with its
-indentation: in many languages that is the program.
+Edits name lines by number and hash, so that an edit of changed lines can be refused. A line is
+shown as `12:a3f0|text`. The four hex digits hash the whole line including its indentation, because
+indentation is significant in many languages.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _LF, _CRLF = "\n", "\r\n"
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A line and how it ends; only the last one of a text may end in nothing."""
+    """A line and its ending, which is empty only for the last line."""
 
     text: str
     ending: str = _LF
@@ -37,7 +36,7 @@ class TextLine:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text file: its lines, and whether a byte order mark stands before them."""
+    """A text file: its lines, and whether it starts with a byte order mark."""
 
     lines: tuple[TextLine, ...]
     has_mark: bool = False
@@ -49,19 +48,19 @@ class Document:
 
     @property
     def ending(self) -> str:
-        """How most lines end."""
+        """The most frequent line ending."""
         carriages = sum(line.ending == _CRLF for line in self.lines)
         return _CRLF if carriages * 2 > len(self.lines) else _LF
 
     def encoded(self) -> bytes:
-        """The bytes of the file."""
+        """Return the bytes of the file."""
         whole = "".join(line.text + line.ending for line in self.lines)
         return (_BOM if self.has_mark else b"") + whole.encode("utf-8", "surrogateescape")
 
     def replaced(self, first: int, beyond: int, texts: Sequence[str]) -> Document:
-        """The same with other lines in place of some; whether it ends in a newline stays as it is.
+        """Replace lines `first` to `beyond` (exclusive, from 0); a final newline stays as it is.
 
-        `first` and `beyond` count from 0; where they are the same, lines are only added.
+        Equal indexes only insert.
         """
         ending = self.ending
         lines = [
@@ -77,7 +76,7 @@ class Document:
 
 
 def parsed(data: bytes) -> Document:
-    """The document that these bytes are."""
+    """Decode a file."""
     has_mark = data.startswith(_BOM)
     whole = data[len(_BOM) if has_mark else 0 :].decode("utf-8", "surrogateescape")
     pieces = whole.split(_LF)
@@ -92,14 +91,14 @@ def parsed(data: bytes) -> Document:
 
 
 def lines_in(text: str) -> list[str]:
-    """The lines that somebody wrote; whether a newline ends the last one makes no difference."""
+    """Split text into lines; a final newline makes no difference."""
     if not text:
         return []
     return [line.removesuffix("\r") for line in text.removesuffix(_LF).split(_LF)]
 
 
 def restyled(text: str, like: Document | None) -> bytes:
-    """A whole text as bytes, with the mark and the line endings of the file that it replaces."""
+    """Encode text with the byte order mark and line endings of the file it replaces."""
     if like is None or not (like.has_mark or like.ending == _CRLF):
         return text.encode("utf-8", "surrogateescape")
     made = parsed(text.encode("utf-8", "surrogateescape"))
@@ -110,7 +109,7 @@ def restyled(text: str, like: Document | None) -> bytes:
 def require_lossless(path: str, removed: Iterable[str], added: Iterable[str]) -> None:
     """Raise ToolRefused if bytes that are not UTF-8 would be replaced by U+FFFD.
 
-    A model is shown such bytes as U+FFFD and repeats what it was shown.
+    A model is shown such bytes as U+FFFD, and repeats what it was shown.
     """
     if any(REPLACEMENT in line for line in added) and not all(map(is_well_formed, removed)):
         raise ToolRefused(
@@ -121,7 +120,7 @@ def require_lossless(path: str, removed: Iterable[str], added: Iterable[str]) ->
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether these bytes are no text that one could read."""
+    """Whether the bytes are not readable as text."""
     return b"\0" in data[:_SNIFFED_BYTES]
 
 
@@ -133,7 +132,7 @@ _SHOWN_MAX: Final = 200
 
 
 class EditOperation(StrEnum):
-    """What an edit does with the lines that it names."""
+    """What an edit does with its lines."""
 
     REPLACE = "replace"
     INSERT_BEFORE = "insert_before"
@@ -143,7 +142,7 @@ class EditOperation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A line by its number, from 1, and the hash of what was there."""
+    """A line by number (from 1) and hash."""
 
     number: int
     hash: str
@@ -151,7 +150,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class LineEdit:
-    """What is to be done with the lines from one to another, both inclusive."""
+    """An edit of a range of lines, both ends inclusive."""
 
     start: Anchor
     through: Anchor
@@ -161,24 +160,24 @@ class LineEdit:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where lines stand in the new text that an edit made; from 0, the end not inclusive."""
+    """A range of lines in the new text, from 0, end exclusive."""
 
     first: int
     beyond: int
 
 
 def hash_of(text: str) -> str:
-    """The hash of a line, without its ending."""
+    """Return the hash of a line without its ending."""
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=DIGITS // 2).hexdigest()
 
 
 def tagged(texts: Iterable[str], first: int = 1) -> list[str]:
-    """Lines as a model is shown them; a very long one is cut, and still named by all of it."""
+    """Format lines for the model; a very long line is truncated, but hashed completely."""
     return [f"{n}:{hash_of(text)}|{_cut(text)}" for n, text in enumerate(texts, start=first)]
 
 
 def anchor_in(word: str) -> Anchor:
-    """Read `12:a3f0`; what stands behind a bar is not looked at."""
+    """Parse `12:a3f0`; anything after a bar is ignored."""
     found = _ANCHOR.fullmatch(word)
     if found is None:
         reason = (
@@ -189,7 +188,7 @@ def anchor_in(word: str) -> Anchor:
 
 
 def edit_of(start: str, through: str | None, operation: str, text: str | None) -> LineEdit:
-    """The edit that these words ask for."""
+    """Build an edit from the arguments of the tool."""
     first = anchor_in(start)
     last = first if through is None else anchor_in(through)
     asked = EditOperation(operation)
@@ -208,9 +207,9 @@ def edit_of(start: str, through: str | None, operation: str, text: str | None) -
 
 
 def edited(path: str, document: Document, edits: Sequence[LineEdit]) -> tuple[Document, list[Span]]:
-    """The document after all of the edits, and where the new lines are in it.
+    """Apply all edits; return the new document and the ranges of the new lines.
 
-    All of them name the lines as they are now. EditStale if any line is not what it was read as.
+    All anchors refer to the document as it is now. Raises EditStale if any line has changed.
     """
     _require_fresh(path, document, edits)
     ordered = sorted(enumerate(edits), key=lambda each: (*_reach(each[1]), each[0]))
@@ -228,7 +227,7 @@ def edited(path: str, document: Document, edits: Sequence[LineEdit]) -> tuple[Do
 
 
 def around(texts: Sequence[str], spans: Iterable[Span], *, margin: int = _AROUND) -> str:
-    """The lines at these places and a few around them, tagged; a gap is shown as dots."""
+    """Format ranges of lines with some context; gaps are shown as dots."""
     wanted = sorted(
         {
             number
@@ -247,7 +246,7 @@ def around(texts: Sequence[str], spans: Iterable[Span], *, margin: int = _AROUND
 
 
 def _reach(edit: LineEdit) -> tuple[int, int]:
-    """Which lines it replaces, from 0, the end not inclusive."""
+    """Return the range that an edit replaces, from 0, end exclusive."""
     match edit.operation:
         case EditOperation.INSERT_BEFORE:
             return edit.start.number - 1, edit.start.number - 1

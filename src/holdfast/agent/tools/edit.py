@@ -1,4 +1,4 @@
-"""Change lines of a file that are still what they were read as, all of them or none."""
+"""Tool that edits lines of a file, if they are unchanged since they were read."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _Given(msgspec.Struct, frozen=True):
 
 
 class EditTool:
-    """Changes lines by their anchors."""
+    """Edits lines by their anchors."""
 
     spec = _SPEC
     only_reads = False
@@ -71,11 +71,10 @@ class EditTool:
         self._workspace, self._approvals = workspace, approvals
 
     def title(self, arguments: dict[str, object]) -> str:
-        """What a call does, in a line for the person."""
         return f"Edit {single_line(given(arguments, _Given).path)}"
 
     async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
-        """Make all of the edits, or none; show what the lines are now."""
+        """Apply all edits or none, and return the new lines."""
         asked = given(arguments, _Given)
         path = named(asked.path, self._workspace.root)
         edits = [edit_of(e.start, e.through, e.operation, e.text) for e in asked.edits]
@@ -100,7 +99,7 @@ class EditTool:
 
 
 def own_text_at(tree: FileTree, path: RelativePath) -> tuple[Document, bytes]:
-    """A text file that can be changed under this name; a link cannot."""
+    """Read a text file to be changed; refuses symlinks."""
     found = tree.look(path)
     if found is not None and found.sort is FileKind.LINK:
         raise ToolRefused(reason=f"{path} is a link: change the file that it leads to")

@@ -1,4 +1,4 @@
-"""Apply a patch to several files at once: all of it or nothing, and nothing by guessing."""
+"""Tool that applies a patch to several files, completely or not at all."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Given(msgspec.Struct, frozen=True):
 
 
 class _Planned(NamedTuple):
-    """What becomes of one file: the changes, in words, as a diff, and of which paths."""
+    """Planned changes of one file, with a summary, a diff and the affected paths."""
 
     changes: list[FileChange]
     words: str
@@ -62,7 +62,7 @@ class _Planned(NamedTuple):
 
 
 class PatchTool:
-    """Changes several files as a patch says."""
+    """Changes several files by a patch."""
 
     spec = _SPEC
     only_reads = False
@@ -71,7 +71,6 @@ class PatchTool:
         self._workspace, self._approvals = workspace, approvals
 
     def title(self, arguments: dict[str, object]) -> str:
-        """What a call does, in a line for the person."""
         try:
             paths = [each.path for each in parsed_patch(given(arguments, _Given).patch)]
         except ToolRefused:
@@ -79,7 +78,7 @@ class PatchTool:
         return single_line(f"Patch {', '.join(paths)}")
 
     async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
-        """Apply all of the patch, or nothing of it."""
+        """Apply the whole patch, or nothing."""
         files = parsed_patch(given(arguments, _Given).patch)
         root = self._workspace.root
         plans = await self._workspace.within(

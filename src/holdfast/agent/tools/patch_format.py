@@ -1,16 +1,16 @@
-"""Read patches in the form that models know best, and apply them exactly or not at all.
+"""Parser of the patch format that models know best, and exact application.
 
     *** Begin Patch
     *** Update File: path            also: *** Add File, *** Delete File
     *** Move to: path
     @@ a line that the change comes after
-     a line that stays
-    -a line that goes
-    +a line that comes
+     a context line
+    -a removed line
+    +an added line
     *** End of File
     *** End Patch
 
-Every line that stays or goes must be there to the letter, and in one place only.
+There is no fuzzy matching: context and removed lines must match exactly, in one place only.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from holdfast.agent.tools.documents import Document, require_lossless
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _ADD, _DELETE, _UPDATE = "*** Add File: ", "*** Delete File: ", "*** Update File: "
 _MOVE, _LAST = "*** Move to: ", "*** End of File"
-_NUMBERS: Final = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)? @@.*")  # of a unified diff: not needed
+# Models often add the line numbers of a unified diff. They are ignored: lines decide.
+_NUMBERS: Final = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)? @@.*")
 
 
 @dataclass(frozen=True, slots=True)
 class PatchHunk:
-    """Lines that stay, go and come, as (sign, text), after the lines that `below` names."""
+    """Lines as (sign, text), to be found after the lines that `below` names."""
 
     lines: tuple[tuple[str, str], ...]
     below: tuple[str, ...] = ()
@@ -42,13 +43,13 @@ class PatchHunk:
 
     @property
     def before(self) -> list[str]:
-        """What must be there."""
+        """The context and removed lines."""
         return [text for sign, text in self.lines if sign != "+"]
 
 
 @dataclass(frozen=True, slots=True)
 class AddFile:
-    """A new file with these lines."""
+    """Create a file."""
 
     path: str
     lines: tuple[str, ...]
@@ -56,14 +57,14 @@ class AddFile:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """No file any more."""
+    """Delete a file."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateFile:
-    """Other lines in a file, which may get another name."""
+    """Change lines of a file, and optionally rename it."""
 
     path: str
     hunks: tuple[PatchHunk, ...]
@@ -74,7 +75,7 @@ FilePatch = AddFile | DeleteFile | UpdateFile
 
 
 def parsed_patch(text: str) -> list[FilePatch]:
-    """The files that a patch is about, in order; ToolRefused, with the line, if it is none."""
+    """Parse a patch; raises ToolRefused with the line number if it is not valid."""
     lines = [line.removesuffix("\r") for line in text.strip("\n").split("\n")]
     if lines[0].strip() != _BEGIN or lines[-1].strip() != _END:
         raise ToolRefused(reason=f"a patch begins with {_BEGIN!r} and ends with {_END!r}")
@@ -92,7 +93,7 @@ def parsed_patch(text: str) -> list[FilePatch]:
 
 
 def patched(path: str, document: Document, hunks: Sequence[PatchHunk]) -> Document:
-    """The document after all hunks, which follow one another; ToolRefused if one does not fit."""
+    """Apply hunks in order; raises ToolRefused if one does not match."""
     texts, cursor = document.texts, 0
     changes: list[tuple[int, int, list[str]]] = []
     for number, hunk in enumerate(hunks, start=1):
@@ -151,7 +152,7 @@ class _Reader:
                 below.append(word)
         lines: list[tuple[str, str]] = []
         while not self.is_over and self.lines[self._at][:1] in ("", " ", "-", "+"):
-            line = self._next() or " "  # some leave out the blank of an empty line
+            line = self._next() or " "  # models omit the blank of an empty context line
             lines.append((line[0], line[1:]))
         if all(sign == " " for sign, _ in lines):
             self._at += not lines
@@ -173,9 +174,9 @@ def _after(line: str, head: str) -> str | None:
 
 
 def _place(name: str, texts: Sequence[str], hunk: PatchHunk, cursor: int) -> int:
-    """Where a hunk fits, from 0; it must be one place, and to the letter.
+    """Return the index where a hunk matches; raises ToolRefused unless there is exactly one.
 
-    Lines are compared as a model is shown them: bytes that are not UTF-8 as U+FFFD.
+    Lines are compared as the model saw them: bytes that are not UTF-8 as U+FFFD.
     """
     texts = list(map(well_formed, texts))
     for word in hunk.below:
@@ -203,7 +204,7 @@ def _place(name: str, texts: Sequence[str], hunk: PatchHunk, cursor: int) -> int
 
 
 def _changes(hunk: PatchHunk, first: int) -> list[tuple[int, int, list[str]]]:
-    """What is replaced, and by what; lines that stay are left as they are."""
+    """Return the replaced ranges and their new lines; context lines are not rewritten."""
     found: list[tuple[int, int, list[str]]] = []
     at, was_staying = first, True
     for sign, text in hunk.lines:
@@ -222,14 +223,15 @@ def _changes(hunk: PatchHunk, first: int) -> list[tuple[int, int, list[str]]]:
     return found
 
 
-# Show how one text became another, as people are used to, in bounded time.
+# Unified diff in bounded time.
 
-_COMPARED_MAX: Final = 400  # lines on both sides together: beyond that it is shown as one change
+# Lines of both sides. difflib is quadratic, so longer texts are shown as one change.
+_COMPARED_MAX: Final = 400
 _AROUND: Final = 3
 
 
 def diff(path: str, before: Sequence[str] | None, after: Sequence[str] | None) -> str:
-    """The lines that went and came; None is a file that is not there."""
+    """Return a unified diff; None is a missing file."""
     old, new = list(before or ()), list(after or ())
     heads = [
         "--- /dev/null" if before is None else f"--- a/{path}",
@@ -255,18 +257,20 @@ def diff(path: str, before: Sequence[str] | None, after: Sequence[str] | None) -
 
 
 def bounded(text: str, *, chars_max: int) -> str:
-    """As much of the beginning of a text as fits, with a word on what is left out."""
+    """Truncate text to `chars_max` characters, with a note about the rest."""
     if len(text) <= chars_max:
         return text
     return f"{text[:chars_max]}\n… ({len(text) - chars_max} more characters)"
 
 
 def _compared(old: list[str], new: list[str], lead: int, tail: int) -> Iterator[str]:
-    """The hunks, with what both begin and end with around them and never in them.
+    """Yield hunks, with the common prefix and suffix outside of them.
 
-    Otherwise a change may be told of lines further down, with less below it than `patch` wants.
+    Otherwise difflib may report a change at lines further down, with less context than `patch`
+    needs.
     """
-    above = [f"\n<{number}" for number in range(lead)]  # no line has a line end in it
+    # Placeholders that no real line can equal, since lines contain no newline.
+    above = [f"\n<{number}" for number in range(lead)]
     below = [f"\n>{number}" for number in range(tail)]
     around = dict(zip(above + below, old[:lead] + old[len(old) - tail :], strict=True))
     hunks = unified_diff(
@@ -289,7 +293,7 @@ def _common(old: Sequence[str], new: Sequence[str]) -> int:
 
 
 def _moved(line: str, by: int) -> str:
-    """A head of a hunk, counted from the beginning of the file; any other line as it is."""
+    """Shift the line numbers of a hunk header; return other lines unchanged."""
     if not by or not line.startswith("@@ "):
         return line
     _, old, new, _ = line.split(" ", 3)

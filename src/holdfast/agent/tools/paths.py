@@ -1,4 +1,4 @@
-"""From what a model calls a file to where it is in the project, and back."""
+"""Conversion of paths from models to paths in the project."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.nouns import PathInvalid, RelativePath
 
 
 def named(word: str, root: str) -> RelativePath:
-    """The place of a file in the project; a path that leads out of it is refused."""
+    """Return the path of a file in the project; raises ToolRefused for paths outside."""
     found = place_of(word, root)
     if found is None:
         raise ToolRefused(reason="that is the project itself, and no file in it")
@@ -17,9 +17,9 @@ def named(word: str, root: str) -> RelativePath:
 
 
 def place_of(word: str, root: str) -> RelativePath | None:
-    """The place of a file or directory in the project, None for the project itself.
+    """Return the path of a file or directory in the project, None for its root.
 
-    An absolute path is meant as the processes of the agent see it.
+    Absolute paths are paths as the agent's processes see them.
     """
     plain = normpath(_below(word, root)) if word else "."
     if plain == ".":
@@ -43,7 +43,7 @@ def _below(word: str, root: str) -> str:
 
 
 def _read(plain: str) -> RelativePath:
-    """Names are shown with what is odd in them escaped, so they may come back like that."""
+    """Parse a path; accepts the escaped form in which unusual names are displayed."""
     try:
         try:
             return RelativePath.from_text(plain)

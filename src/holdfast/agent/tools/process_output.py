@@ -1,7 +1,7 @@
-"""Hold what a process says in bounded memory, with constant work for every piece of it.
+"""Bounded buffers for process output, with constant work per chunk.
 
-The beginning and the end are kept: the one says what it is about, the other how it went. Where in
-the whole a piece stood is known roughly, so that what is left out can be read again.
+Head and tail of the output are kept: the head says what it is about, the tail how it ended. Sparse
+offsets map the omitted part to events of the exec-server, where it can be read again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Final
 
 from holdfast.agent.text import PAGE_MAX
 
-# Both together are shorter than a result that a receipt cuts: a byte is at most a character.
+# Together below the length at which a result is abridged (a byte is at most one character), so that
+# output is never abridged twice.
 HEAD_BYTES_MAX: Final = PAGE_MAX // 2
 TAIL_BYTES_MAX: Final = PAGE_MAX // 2
 _CHARACTER_BYTES_MAX: Final = 4
@@ -28,18 +29,18 @@ _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 class OutputWindow:
-    """What was said since somebody last looked: its beginning and its end."""
+    """Head and tail of the output since the last `take`."""
 
     def __init__(self, *, head_max: int = HEAD_BYTES_MAX, tail_max: int = TAIL_BYTES_MAX) -> None:
         self._head_max, self._tail_max = head_max, tail_max
         self._head = bytearray()
         self._tail: deque[bytes] = deque()
         self._tail_bytes = 0
-        self._begun = 0  # where in the whole this window begins
+        self._begun = 0  # offset of this window in the whole output
         self._bytes = 0
 
     def feed(self, data: bytes) -> None:
-        """Take a piece, however large."""
+        """Add a chunk of any size."""
         self._bytes += len(data)
         room = self._head_max - len(self._head)
         if room > 0:
@@ -55,11 +56,11 @@ class OutputWindow:
 
     @property
     def left_out(self) -> int:
-        """How many bytes were said and are not held."""
+        """Bytes that were dropped."""
         return self._bytes - len(self._head) - min(self._tail_bytes, self._tail_max)
 
     def take(self) -> str:
-        """Say what is held, and begin anew."""
+        """Return the buffered output, and reset."""
         tail = b"".join(self._tail)[-self._tail_max :]
         left_out = self.left_out
         first_left_out = self._begun + len(self._head)
@@ -77,14 +78,14 @@ class OutputWindow:
 
 @dataclass(frozen=True, slots=True)
 class OutputOffset:
-    """After an event, so many bytes had been said."""
+    """Output offset in bytes after an event."""
 
     seq: int
     offset: int
 
 
 class OutputOffsets:
-    """Roughly where in all that was said each event stands, in bounded memory."""
+    """Sparse index from output offsets to events, in bounded memory."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -92,22 +93,23 @@ class OutputOffsets:
         self._stride = _STRIDE
 
     def note(self, seq: int, size: int) -> None:
-        """Take note of an event and of how much was said with it."""
+        """Record an event with `size` bytes of output."""
         self.total += size
         if self.total - self._places[-1].offset < self._stride:
             return
         self._places.append(OutputOffset(seq, self.total))
         if len(self._places) > _PLACES_MAX:
+            # Halve the resolution instead of dropping the oldest: any offset may be asked for.
             self._places = self._places[::2]
             self._stride *= 2
 
     def before(self, offset: int) -> OutputOffset:
-        """The last known place that is not behind an offset."""
+        """Return the last known offset that is not greater."""
         return self._places[bisect_right(self._places, offset, key=lambda place: place.offset) - 1]
 
 
 def legible(data: bytes) -> str:
-    """Output as text without what only terminals understand; a rewritten line in its last form."""
+    """Decode output without control sequences; of a line rewritten by CR, the last version."""
     text = _ESCAPES.sub("", data.decode("utf-8", "replace").replace("\r\n", "\n"))
     if "\r" in text:
         text = "\n".join(_rewritten(line) for line in text.split("\n"))
@@ -115,7 +117,7 @@ def legible(data: bytes) -> str:
 
 
 def page_of(data: bytes, bytes_max: int) -> bytes:
-    """As much of the beginning as fits: whole lines, or of a longer one whole characters."""
+    """Return as many whole lines as fit; of an overlong line, whole characters."""
     if len(data) <= bytes_max:
         return data
     newline = data.rfind(b"\n", 0, bytes_max)

@@ -1,4 +1,4 @@
-"""Read a text file, with a name for every line that edits can go by."""
+"""Tool that reads a text file, with an anchor for every line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.nouns import RelativePath
 
 FILE_BYTES_MAX: Final = 10 * 2**20
 LINES_MAX: Final = 2000
-DIFF_CHARS_MAX: Final = 50_000  # of a change that a person is shown
+DIFF_CHARS_MAX: Final = 50_000  # characters of a diff for the person
 _NO_TEXT: Final = frozenset(
     (b"png", b"jpg", b"jpeg", b"gif", b"webp", b"bmp", b"ico", b"tif", b"tiff", b"pdf", b"heic")
 )
@@ -48,7 +48,7 @@ class _Given(msgspec.Struct, frozen=True):
 
 
 class ReadTool:
-    """Shows lines of a file, tagged."""
+    """Returns lines of a file with anchors."""
 
     spec = _SPEC
     only_reads = True
@@ -57,15 +57,14 @@ class ReadTool:
         self._workspace = workspace
 
     def title(self, arguments: dict[str, object]) -> str:
-        """What a call does, in a line for the person."""
         asked = given(arguments, _Given)
         return f"Read {single_line(asked.path)}" + (
             f" from line {asked.offset}" if asked.offset > 1 else ""
         )
 
     async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
-        """Show the lines that are wanted."""
-        del desk  # nothing to ask, and nothing to show before it is done
+        """Return the requested lines."""
+        del desk  # unused: the port's signature
         asked = given(arguments, _Given)
         path = named(asked.path, self._workspace.root)
 
@@ -76,7 +75,7 @@ class ReadTool:
 
 
 def text_at(tree: FileTree, path: RelativePath) -> tuple[Document, bytes]:
-    """A text file, and its bytes; ToolRefused, with a hint, for what cannot be read as one."""
+    """Read a text file and its bytes; raises ToolRefused with a hint if it is not text."""
     found = tree.look(path)
     if found is None:
         raise ToolRefused(reason=f"there is no {path}")

@@ -1,4 +1,4 @@
-"""A tool that reads again what of a long result was left out."""
+"""Tool that returns the omitted part of a long result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SPEC: Final = ToolSpec(
 
 
 class RecallTool:
-    """Reads results back, page by page; `result` finds the whole one of a call."""
+    """Returns results in pages; `result` looks up the full result of a call."""
 
     spec = _SPEC
     only_reads = True
@@ -36,11 +36,10 @@ class RecallTool:
         self._result = result
 
     def title(self, arguments: dict[str, object]) -> str:
-        """What a call does, in a line for the person."""
         return f"Read on in the result of {arguments.get('call')}"
 
     async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
-        """A page of it, and where the next one begins."""
+        """Return a page, and the offset of the next one."""
         del desk
         call, offset = str(arguments["call"]), int(str(arguments.get("offset", 0)))
         text = self._result(call)

@@ -1,4 +1,4 @@
-"""Search files, or their names: by ripgrep where it is, else by our own engine."""
+"""Tool that searches file contents or names, by ripgrep or by our own engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdfast.exec.model import Exited, Output
 
 SEARCH_LONGEST: Final = 30.0
 _TOP: Final = "."
-_HOME: Final = str(Path(holdfast.__file__).parent.parent)  # where our own engine is found
+_HOME: Final = str(Path(holdfast.__file__).parent.parent)  # import path for our own engine
 _LINE_BYTES_MAX: Final = 2**20
 _FILE_MAX: Final = "10M"
 _COMPLAINT_CHARS: Final = 1000
@@ -66,13 +66,13 @@ class _Given(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class SearchEngine:
-    """What searches: ripgrep at a path, or our own if there is none."""
+    """ripgrep at a path, or our own engine if None."""
 
     ripgrep: str | None
 
     @classmethod
     def on(cls, ground: SandboxConfig) -> SearchEngine:
-        """The best one that there is; a program that lies in the project is none."""
+        """Choose the engine; a program inside the project is not trusted."""
         found = shutil.which("rg", path=ground.environment.get("PATH", os.defpath))
         if found is None or not os.path.isabs(found):
             return cls(None)
@@ -81,7 +81,7 @@ class SearchEngine:
         return cls(None if is_foreign else real)
 
     def argv(self, asked: _Given, where: str) -> tuple[str, ...]:
-        """The command that does a search; nothing in it is ever read by a shell."""
+        """Return the command; no part of it is interpreted by a shell."""
         if self.ripgrep is None:
             order = {
                 "path": where if where == _TOP else where.removeprefix("./"),
@@ -122,15 +122,14 @@ class SearchTool:
         self._workspace, self._ground, self._engine = workspace, ground, engine
 
     def title(self, arguments: dict[str, object]) -> str:
-        """What a call does, in a line for the person."""
         asked = given(arguments, _Given)
         if asked.pattern is None:
             return f"Find files {single_line(asked.glob or '*')}"
         return f"Search for {single_line(asked.pattern)}"
 
     async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
-        """Search, and show what was found, in bounds."""
-        del desk  # it has nothing to ask
+        """Search, and return bounded results."""
+        del desk  # unused: the port's signature
         asked = given(arguments, _Given)
         if asked.pattern is None and asked.glob is None:
             raise ToolRefused(reason="give a pattern for lines, or a glob for names of files")
@@ -144,7 +143,7 @@ class SearchTool:
         return ToolResult(findings.text() + late)
 
     async def _where(self, word: str) -> str:
-        """A path of the project as a program takes it: no option, and no link that leads out."""
+        """Return a path as an argument: never an option, and never a symlink out of the project."""
         place = place_of(word, self._workspace.root)
         if place is None:
             return _TOP

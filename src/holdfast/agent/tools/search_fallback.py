@@ -1,6 +1,6 @@
-"""Search a project where there is no ripgrep: as a process that says what ripgrep would.
+"""Search without ripgrep, as a process with ripgrep's JSON output.
 
-A pattern can take for ever to match, and whoever waits for it must be able to end that.
+A separate process, because a regular expression may backtrack forever and must be killable.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _RULES: Final = ".gitignore"
 _NEVER: Final = frozenset((".git",))
 
 Level = tuple[str, tuple[IgnoreRule, ...]]
-"""A directory, as a prefix of the paths in it, and the rules that it has."""
+"""A directory (as path prefix) and its ignore rules."""
 
 
 def files_below(top: str, *, ignores: bool) -> Iterator[str]:
-    """Every file below a path, in order, without following a link; none that git would not see."""
+    """Yield the files below a path in order, without following symlinks or ignored paths."""
     if os.path.isfile(top) and not os.path.islink(top):
         yield top
     elif os.path.isdir(top):
@@ -32,7 +32,7 @@ def files_below(top: str, *, ignores: bool) -> Iterator[str]:
 
 
 def _above(top: str) -> tuple[Level, ...]:
-    """The rules of the directories between the project and the one that a search begins in."""
+    """Return the ignore rules of the parents of the directory to search."""
     parts = [] if top == "." else top.split("/")
     prefixes = ["".join(f"{part}/" for part in parts[:count]) for count in range(len(parts))]
     return tuple((prefix, _rules(prefix)) for prefix in prefixes)
@@ -57,7 +57,7 @@ def _walked(prefix: str, levels: tuple[Level, ...] | None) -> Iterator[str]:
 
 
 def _is_ignored(levels: tuple[Level, ...], path: str, is_directory: bool) -> bool:
-    """The nearest directory that has anything to say about it decides."""
+    """Whether a path is ignored; the nearest directory with a matching rule decides."""
     for prefix, rules in reversed(levels):
         said = is_ignored(rules, path.removeprefix(prefix), is_directory=is_directory)
         if said is not None:
@@ -82,7 +82,7 @@ def _data(text: str) -> dict[str, str]:
 
 
 def _search(path: str, pattern: re.Pattern[str], around: int) -> Iterator[dict[str, object]]:
-    """What is found in a file, as messages."""
+    """Yield the matches of a file as ripgrep messages."""
     try:
         if os.path.getsize(path) > FILE_BYTES_MAX:
             return
@@ -103,7 +103,7 @@ def _search(path: str, pattern: re.Pattern[str], around: int) -> Iterator[dict[s
 
 
 def main(order: dict[str, object]) -> int:
-    """Say what an order asks for, one finding a line; 2 if its pattern is none."""
+    """Run a search, one result a line; returns 2 for an invalid pattern."""
     files = files_below(str(order["path"]), ignores=bool(order["ignores"]))
     write = sys.stdout.buffer.write
     if order["pattern"] is None:

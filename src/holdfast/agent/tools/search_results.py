@@ -1,4 +1,4 @@
-"""Read what ripgrep, or our own engine in its words, has found, and show it in bounds."""
+"""Parser and formatter of ripgrep's results, globs and ignore rules."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from holdfast.agent.text import PAGE_MAX
 from holdfast.agent.tools.documents import tagged
 from holdfast.nouns import RelativePath
 
-# Patterns for paths: those of a search, and those of `.gitignore` files.
+# Globs of searches and of `.gitignore` files.
 
 
 def matcher(glob: str) -> re.Pattern[str]:
-    """What matches whole paths as a glob does; without a slash it is about the name alone.
+    """Compile a glob; without a slash it matches the file name alone.
 
-    `*` and `?` stay within a name, `**` does not, `{a,b}` is either.
+    `*` and `?` do not match slashes, `**` does, `{a,b}` is an alternative.
     """
     anchored = glob.lstrip("/")
     prefix = "" if "/" in glob else "(?:.*/)?"
@@ -29,7 +29,7 @@ def matcher(glob: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRule:
-    """One line of a `.gitignore`, for paths below the directory that it is in."""
+    """One line of a `.gitignore`, for paths below its directory."""
 
     pattern: re.Pattern[str]
     ignores: bool
@@ -37,13 +37,13 @@ class IgnoreRule:
 
 
 def rules_in(text: str) -> tuple[IgnoreRule, ...]:
-    """The rules of a `.gitignore`, in order."""
+    """Parse a `.gitignore`."""
     found = (_rule(line) for line in text.split("\n"))
     return tuple(rule for rule in found if rule is not None)
 
 
 def is_ignored(rules: tuple[IgnoreRule, ...], path: str, *, is_directory: bool) -> bool | None:
-    """What the last rule says that fits a path relative to its directory; None if none does."""
+    """Return what the last matching rule says, or None without a match."""
     for rule in reversed(rules):
         if (is_directory or not rule.only_directories) and rule.pattern.fullmatch(path):
             return rule.ignores
@@ -66,14 +66,14 @@ def _rule(line: str) -> IgnoreRule | None:
 
 
 def _trimmed(line: str) -> str:
-    """Without the blanks at its end, unless a backslash stands before them."""
+    """Strip trailing blanks, unless escaped by a backslash."""
     while line.endswith(" ") and not line.endswith("\\ "):
         line = line[:-1]
     return line
 
 
 def _braced(glob: str) -> str:
-    """A regular expression for a glob with braces; those around a single thing mean themselves."""
+    """Translate a glob with braces to a regular expression; `{a}` is literal."""
     first = glob.find("{")
     last = _closing(glob, first)
     inner = _split(glob[first + 1 : last]) if 0 <= first < last else []
@@ -104,7 +104,7 @@ def _split(inner: str) -> list[str]:
 
 
 def _translated(glob: str) -> str:
-    """A regular expression for one glob without braces."""
+    """Translate a glob without braces to a regular expression."""
     made, place = "", 0
     while place < len(glob):
         rest = glob[place:]
@@ -129,13 +129,13 @@ def _class(negation: str, members: str) -> str:
     inner = re.sub(r"([\\\]\[^&|~])", r"\\\1", members)
     try:
         re.compile(f"[{inner}]")
-    except re.error:  # such as [z-a], which is nothing
+    except re.error:  # an invalid range such as [z-a] matches nothing
         return "(?!)"
     return f"(?!/)[^{inner}]" if negation else f"[{inner}]"
 
 
 class _Data(msgspec.Struct, frozen=True):
-    """Text, or the bytes of what is none."""
+    """ripgrep's encoding of text, or base64 bytes if it is not UTF-8."""
 
     text: str | None = None
     encoded: str = msgspec.field(name="bytes", default="")
@@ -164,7 +164,7 @@ _read = msgspec.json.Decoder(_Message).decode
 
 @dataclass
 class SearchResults:
-    """What has been found so far; `is_full` once no more is wanted."""
+    """Results so far; `is_full` when the limit is reached."""
 
     limit: int
     glob: str | None = None
@@ -176,7 +176,7 @@ class SearchResults:
     _chars: int = 0
 
     def take_line(self, line: bytes) -> None:
-        """Take one message of a search in contents; one that cannot be read is passed over."""
+        """Add a JSON message of a content search; unreadable ones are skipped."""
         try:
             message = _read(line)
         except msgspec.MsgspecError:
@@ -196,7 +196,7 @@ class SearchResults:
                 pass
 
     def take_path(self, raw: bytes) -> None:
-        """Take one file of a search for names."""
+        """Add a path of a name search."""
         path = path_in(raw)
         if path is None or self.is_full or not self._is_wanted(path):
             return
@@ -207,7 +207,7 @@ class SearchResults:
         self._show(str(path))
 
     def text(self) -> str:
-        """All of it, for a model."""
+        """Format all results for the model."""
         if not self._shown:
             return "nothing was found"
         more = "\n(there is more: narrow it down, or raise the limit)" if self.is_full else ""
@@ -250,16 +250,16 @@ class SearchResults:
 
 
 def path_in(raw: bytes) -> RelativePath | None:
-    """The file that a search names, relative to the project; None if it is none."""
+    """Return the path relative to the project, or None if it is not valid."""
     raw = raw.removeprefix(b"./")
     return RelativePath.of(raw) if raw else None
 
 
-# Find lines that match in a text, with those around them, as ripgrep reports them.
+# Matching lines with context, in the form of ripgrep.
 
 
 class LineMatch(NamedTuple):
-    """A line that matches, or one that stands near it; numbered from 1."""
+    """A matching line, or a context line; numbered from 1."""
 
     number: int
     text: str
@@ -267,12 +267,12 @@ class LineMatch(NamedTuple):
 
 
 def compiled(pattern: str, *, is_literal: bool, ignores_case: bool) -> re.Pattern[str]:
-    """A pattern for lines; raises re.error if it is none."""
+    """Compile a pattern for lines; raises re.error if it is not valid."""
     return re.compile(re.escape(pattern) if is_literal else pattern, re.I if ignores_case else 0)
 
 
 def hits_in(data: bytes, pattern: re.Pattern[str], *, around: int) -> Iterator[LineMatch]:
-    """The lines of a file that match, and those around them, each once and in order."""
+    """Yield matching lines and their context, each once, in order."""
     lines = data.decode("utf-8", "surrogateescape").split("\n")
     if not lines[-1]:
         lines.pop()

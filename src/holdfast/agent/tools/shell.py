@@ -1,4 +1,4 @@
-"""Let a model run commands: in the sandbox, and further out only with leave."""
+"""Tool that runs shell commands, in the sandbox unless the person permits more."""
 
 from __future__ import annotations
 
@@ -26,29 +26,30 @@ from holdfast.exec.model import Exited, Output
 from holdfast.failures import Failure
 from holdfast.world import companions, sweep
 
-# Follow processes that a model has started to their end, whoever waits meanwhile.
+# Processes that the model started.
 
 LIFE_LONGEST: Final = 600.0
 LIVING_MAX: Final = 16
 _REMEMBERED_MAX: Final = 64
-_LINGER: Final = 1.0  # that output of descendants is waited for after the end
+# Seconds to wait for output of descendants that hold the pipe after the command has exited.
+_LINGER: Final = 1.0
 _END_LONGEST: Final = 5.0
 _PAGE_BYTES: Final = 256 * 1024
 
 Watcher = Callable[[bytes], None]
-"""Is given each piece of output as it comes; it must be quick."""
+"""Receives each chunk of output; must not block."""
 
 
 class RunningCommand:
-    """One process that a model has started; what it said is held in bounded memory."""
+    """A process started by the model, with bounded output buffers."""
 
     def __init__(self, name: str, process: Process, *, mark: str, freedom: SandboxLevel) -> None:
         self.name, self._process = name, process
         self._mark, self._freedom = mark, freedom
         self.window = OutputWindow()
         self.status: int | None = None
-        self.is_denied = False  # the sandbox may have kept it from something
-        self.note = ""  # why it ended, if not by itself
+        self.is_denied = False  # the sandbox may have denied an access
+        self.note = ""  # why it was killed, if it was
         self.is_over = False
         self.since = self.heard = anyio.current_time()
         self.watcher: Watcher | None = None
@@ -57,11 +58,11 @@ class RunningCommand:
 
     @property
     def total(self) -> int:
-        """How many bytes it has said."""
+        """Bytes of output so far."""
         return self._places.total
 
     async def follow(self) -> None:
-        """Take in what it says until it is over, in time; nothing of it is left then."""
+        """Buffer output until the process has exited, within its time limit; then clean up."""
         try:
             with anyio.move_on_after(LIFE_LONGEST) as life:
                 await self._hear()
@@ -76,17 +77,17 @@ class RunningCommand:
             self._stir()
 
     async def wait(self, seconds: float) -> None:
-        """Return once something came, it is over, or the time is."""
+        """Return on output, on exit, or after a timeout in seconds."""
         if not self.is_over:
             with anyio.move_on_after(seconds):
                 await self._stirred.wait()
 
     async def write(self, data: bytes) -> None:
-        """Write to its input."""
+        """Write to stdin."""
         await self._process.write(data)
 
     async def end(self, note: str) -> None:
-        """Kill it with all that it has started; return once that is done."""
+        """Kill the process and its descendants, and wait for that."""
         if self.is_over:
             return
         self.note = self.note or note
@@ -96,7 +97,7 @@ class RunningCommand:
                 await self._stirred.wait()
 
     async def recall(self, offset: int) -> str:
-        """What it said from a place on, as far as that is still kept."""
+        """Return output from an offset on, as far as the exec-server retains it."""
         place = self._places.before(offset)
         found = bytearray()
         seq, at = place.seq, place.offset
@@ -132,7 +133,8 @@ class RunningCommand:
                         linger = _LINGER
                 self._stir()
                 continue
-            return  # others hold its output, and may for ever
+            # Descendants keep the pipe open, possibly forever.
+            return
 
     def _take(self, output: Output) -> None:
         self.heard = anyio.current_time()
@@ -143,7 +145,7 @@ class RunningCommand:
 
     async def _put_down(self) -> None:
         with suppress(Failure), anyio.move_on_after(_END_LONGEST):
-            await self._process.terminate()  # also what is left of its group
+            await self._process.terminate()  # kills the rest of its process group, too
         if self._freedom is SandboxLevel.OPEN:
             sweep(self._mark)
 
@@ -153,7 +155,7 @@ class RunningCommand:
 
 
 class ShellCommands:
-    """All processes of a session that a model has started."""
+    """All processes of a session that the model started."""
 
     def __init__(self, ground: SandboxConfig, tasks: TaskGroup) -> None:
         self._ground, self._tasks = ground, tasks
@@ -162,11 +164,11 @@ class ShellCommands:
 
     @property
     def living(self) -> list[RunningCommand]:
-        """Those that are not over."""
+        """Processes that have not exited."""
         return [each for each in self._all.values() if not each.is_over]
 
     async def start(self, line: str, freedom: SandboxLevel, *, has_stdin: bool) -> RunningCommand:
-        """Start a command line; it is followed until it ends."""
+        """Start a command line, and follow it in the background."""
         if len(self.living) >= LIVING_MAX:
             names = ", ".join(each.name for each in self.living)
             raise ToolRefused(reason=f"{LIVING_MAX} processes are running; kill one of: {names}")
@@ -181,14 +183,14 @@ class ShellCommands:
         return running
 
     def find(self, name: str) -> RunningCommand:
-        """The process of that name."""
+        """Return a process by name; raises ToolRefused if there is none."""
         if name not in self._all:
             known = ", ".join(each.name for each in self.living) or "none is running"
             raise ToolRefused(reason=f"there is no process {name!r} ({known})")
         return self._all[name]
 
     async def end_all(self, note: str) -> None:
-        """Kill all that are not over."""
+        """Kill all processes that have not exited."""
         async with anyio.create_task_group() as tasks:
             for running in self.living:
                 tasks.start_soon(running.end, note)
@@ -201,7 +203,7 @@ class ShellCommands:
 
 @asynccontextmanager
 async def open_shell_commands(ground: SandboxConfig) -> AsyncGenerator[ShellCommands]:
-    """Processes for a model; none is left at the end of the block."""
+    """Manage processes of the model; leaving the context kills all of them."""
     async with companions() as tasks:
         shells = ShellCommands(ground, tasks)
         try:
@@ -262,7 +264,7 @@ class _Given(msgspec.Struct, frozen=True):
 
 
 class ShellTool:
-    """Runs commands, and keeps an eye on those that take long."""
+    """Runs commands, and supervises long-running ones."""
 
     spec = _SPEC
     only_reads = False
@@ -270,19 +272,18 @@ class ShellTool:
     def __init__(
         self, shells: ShellCommands, approvals: Permissions, *, quiet_longest: float = QUIET_LONGEST
     ) -> None:
-        """After `quiet_longest` seconds without output, the person is told of it."""
+        """Notify the person after `quiet_longest` seconds without output."""
         self._shells, self._approvals = shells, approvals
         self._quiet_longest = quiet_longest
 
     def title(self, arguments: dict[str, object]) -> str:
-        """What a call does, in a line for the person."""
         asked = given(arguments, _Given)
         if asked.action != "run":
             return f"{asked.action.capitalize()} {single_line(asked.id)}"
         return single_line(asked.command)
 
     async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
-        """Do it; cancelled, the process that it is about is killed with all that it started."""
+        """Run, poll, write to or kill a command; cancellation kills it with its descendants."""
         asked = given(arguments, _Given)
         if asked.action == "run":
             running = await self._started(asked, desk)
@@ -317,7 +318,7 @@ class ShellTool:
         await running.write(words.encode("utf-8", "replace"))
 
     async def _attend(self, running: RunningCommand, seconds: float, desk: ToolContext) -> None:
-        """Show what comes until it is over or the time is."""
+        """Display output until the command exits or the time is over."""
         deadline = anyio.current_time() + seconds
         told_at = running.heard
         running.watcher = _Shown(desk).take
@@ -337,7 +338,7 @@ class ShellTool:
 
 
 class _Shown:
-    """What a person is shown of output as it comes: the beginning of it."""
+    """Display of output with a limit on the total length."""
 
     def __init__(self, desk: ToolContext) -> None:
         self._desk = desk
@@ -353,7 +354,7 @@ class _Shown:
 
 
 def _done(running: RunningCommand) -> ToolResult:
-    """What came of it; of the same command that ends in the same way, always the same words."""
+    """Return the result; deterministic, so that repeated calls can be recognized."""
     is_cut = running.window.left_out > 0
     said = running.window.take() or "(no output)"
     if running.is_over:

@@ -1,4 +1,4 @@
-"""Find the skills of a project and of the person, and let a model load one as data."""
+"""Skills of the project and of the person, and the tool that loads one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdfast.failures import Failure
 from holdfast.nouns import PathInvalid, RelativePath
 from holdfast.world import Root
 
-# Read what a skill is from the head of its file, and refuse what is none.
+# SKILL.md files.
 
 NAME_CHARS_MAX: Final = 64
 PURPOSE_CHARS_MAX: Final = 1024
@@ -32,7 +32,7 @@ _FENCE: Final = "---"
 
 
 class Skill(NamedTuple):
-    """Instructions for a sort of work: what they are called, what for, and the words themselves."""
+    """A named instruction text with a description."""
 
     name: str
     purpose: str
@@ -40,7 +40,7 @@ class Skill(NamedTuple):
 
 
 def skill_in(text: str, directory: str) -> Skill | str:
-    """The skill that a file in a directory is; or why it is none, in words."""
+    """Parse a SKILL.md; return the reason if it is not valid."""
     lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     if lines[0].rstrip() != _FENCE or _FENCE not in (line.rstrip() for line in lines[1:]):
         return "it has no head between two lines of ---"
@@ -59,7 +59,7 @@ def skill_in(text: str, directory: str) -> Skill | str:
 
 
 def _head(lines: list[str]) -> dict[str, str]:
-    """The values at the top level; of all else nobody here needs to know."""
+    """Parse the top-level values of the front matter, without a YAML library."""
     found: dict[str, str] = {}
     key = ""
     for line in lines:
@@ -76,7 +76,7 @@ def _head(lines: list[str]) -> dict[str, str]:
 
 def _plain(value: str) -> str:
     if value[:1] in (">", "|") and len(value) <= 2:
-        return ""  # the lines that follow are meant
+        return ""  # a block scalar: its text is on the following lines
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         return value[1:-1]
     return value
@@ -102,33 +102,33 @@ _SPEC: Final = ToolSpec(
 
 @dataclass(frozen=True, slots=True)
 class SkillDirectory:
-    """Where a skill lies: in the project, or in a directory of the person's."""
+    """Location of a skill: in the project, or in a directory of the person."""
 
     skill: Skill
     place: RelativePath
-    directory: Path | None = None  # of the person's; None in the project
+    directory: Path | None = None  # None: in the project
 
     @property
     def owner(self) -> str:
-        """Who has written it, as far as that is known."""
+        """The author: the person or the project."""
         return "project" if self.directory is None else "person"
 
 
 @dataclass(frozen=True, slots=True)
 class SkillSet:
-    """All skills by their names, and what is wrong with those that are none."""
+    """Skills by name, and complaints about invalid ones."""
 
     skills: dict[str, SkillDirectory]
     complaints: tuple[str, ...] = ()
 
     @property
     def menu(self) -> list[tuple[str, str]]:
-        """What a model is told of them before it loads one."""
+        """Names and descriptions for the system prompt."""
         return [(name, source.skill.purpose) for name, source in sorted(self.skills.items())]
 
 
 async def find_skills(workspace: Workspace, directories: Sequence[Path]) -> SkillSet:
-    """The skills of the person, and of the project those that are called otherwise."""
+    """Find all skills; those of the person take precedence over those of the project."""
 
     def looked(tree: FileTree) -> list[SkillDirectory | str]:
         own = [each for directory in directories for each in _of_person(directory)]
@@ -152,7 +152,7 @@ class _Given(msgspec.Struct, frozen=True):
 
 
 class SkillTool:
-    """Gives the words of a skill, as data."""
+    """Returns the text of a skill, marked as untrusted."""
 
     spec = _SPEC
     only_reads = True
@@ -161,12 +161,11 @@ class SkillTool:
         self._workspace, self._found = workspace, found
 
     def title(self, arguments: dict[str, object]) -> str:
-        """What a call does, in a line for the person."""
         return f"Load skill {single_line(given(arguments, _Given).name)}"
 
     async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
-        """Tell what the skill says, and which other files it has."""
-        del desk  # it has nothing to ask
+        """Return the text of a skill and the names of its other files."""
+        del desk  # unused: the port's signature
         asked = given(arguments, _Given)
         source = self._found.skills.get(asked.name)
         if source is None:
@@ -208,7 +207,7 @@ def _of_person(directory: Path) -> Iterator[SkillDirectory | str]:
 def _in(
     tree: FileTree, place: str | None, directory: Path | None
 ) -> Iterator[SkillDirectory | str]:
-    """Every skill in a directory of skills, or what is wrong with it."""
+    """Yield the skills in a directory, or complaints."""
     above = None if place is None else RelativePath.of(place)
     try:
         entries = tree.list(above)
@@ -238,7 +237,7 @@ def _at(
 
 
 def _files(tree: FileTree, place: RelativePath) -> Iterator[str]:
-    """The other files of a skill, and of its directories, in bounds."""
+    """Yield the other files of a skill, bounded in number."""
     waiting, told = [place], 0
     while waiting and told < _FILES_MAX:
         directory = waiting.pop(0)

@@ -1,4 +1,4 @@
-"""Let a model keep a plan that the person sees; it stands in the conversation alone."""
+"""Tool for the model's task list, which is stored in the conversation alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from holdfast.agent.model import (
 from holdfast.agent.permission_rules import single_line
 from holdfast.agent.ports import ToolContext
 
-# What the model means to do: changed as a whole, read back from what was last told.
+# The list is changed as a whole, and read back from the tool's last result, so that it follows the
+# conversation when the person goes back to an earlier message.
 
 TOOL: Final = "tasks"
 TASKS_MAX: Final = 100
@@ -36,7 +37,7 @@ TodoPlan = tuple[Task, ...]
 
 
 class TodoAction(StrEnum):
-    """What is done with a task."""
+    """What to do with a task."""
 
     ADD = "add"
     UPDATE = "update"
@@ -44,7 +45,7 @@ class TodoAction(StrEnum):
 
 
 class TodoChange(msgspec.Struct, frozen=True):
-    """One change of a plan."""
+    """One change of the list."""
 
     action: TodoAction
     number: int = 0
@@ -53,14 +54,14 @@ class TodoChange(msgspec.Struct, frozen=True):
 
 
 def changed(plan: TodoPlan, steps: Sequence[TodoChange]) -> TodoPlan:
-    """The plan after all of the changes; ToolRefused, and nothing is changed, if one is wrong."""
+    """Apply all changes; raises ToolRefused, without any change, if one is not valid."""
     for step in steps:
         plan = _changed(plan, step)
     return plan
 
 
-def told(plan: TodoPlan) -> str:
-    """The plan as a model is told it."""
+def formatted(plan: TodoPlan) -> str:
+    """Format the list for the model."""
     if not plan:
         return "There are no tasks."
     lines = [f"[{_SIGNS[task.progress]}] {task.number}. {task.text}" for task in plan]
@@ -69,7 +70,7 @@ def told(plan: TodoPlan) -> str:
 
 
 def plan_in(newest_first: Iterable[AnyMessage]) -> TodoPlan:
-    """The plan as it stands at the end of a conversation: as it was last told."""
+    """Return the list from its last result in the conversation."""
     results: dict[str, str] = {}
     for message in newest_first:
         if isinstance(message, ToolMessage) and not message.is_error:
@@ -82,7 +83,7 @@ def plan_in(newest_first: Iterable[AnyMessage]) -> TodoPlan:
 
 
 def read(text: str) -> TodoPlan:
-    """The plan that was told so."""
+    """Parse a list as `formatted` formats it."""
     progress = {sign: each for each, sign in _SIGNS.items()}
     found = (_LINE.fullmatch(line) for line in text.split("\n"))
     return tuple(Task(int(each[2]), each[3], progress[each[1]]) for each in found if each)
@@ -132,7 +133,7 @@ _SPEC: Final = ToolSpec(
 )
 
 ReadMessages = Callable[[], Iterable[AnyMessage]]
-"""Everything on the way to the head of the conversation, the newest first."""
+"""Returns the messages from the head of the conversation to its root."""
 
 
 class _Given(msgspec.Struct, frozen=True):
@@ -140,7 +141,7 @@ class _Given(msgspec.Struct, frozen=True):
 
 
 class TodoTool:
-    """Changes the plan that stands in the conversation."""
+    """Changes the task list."""
 
     spec = _SPEC
     only_reads = False
@@ -149,12 +150,11 @@ class TodoTool:
         self._said = said
 
     def title(self, arguments: dict[str, object]) -> str:
-        """What a call does, in a line for the person."""
         return "Plan" if given(arguments, _Given).changes else "Look at the plan"
 
     async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
-        """Change the plan, and tell it whole."""
-        del desk  # it has nothing to ask
+        """Apply changes, and return the whole list."""
+        del desk  # unused: the port's signature
         steps = given(arguments, _Given).changes
         after = changed(plan_in(self._said()), steps)
-        return ToolResult(told(after), plan=after if steps else None)
+        return ToolResult(formatted(after), plan=after if steps else None)

@@ -1,4 +1,4 @@
-"""Write a whole file, new or in place of one that is there."""
+"""Tool that writes a whole file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Given(msgspec.Struct, frozen=True):
 
 
 class WriteTool:
-    """Puts a whole file where it is wanted."""
+    """Creates or replaces a file."""
 
     spec = _SPEC
     only_reads = False
@@ -47,11 +47,10 @@ class WriteTool:
         self._workspace, self._approvals = workspace, approvals
 
     def title(self, arguments: dict[str, object]) -> str:
-        """What a call does, in a line for the person."""
         return f"Write {single_line(given(arguments, _Given).path)}"
 
     async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
-        """Write the file; how it was before is shown to the person."""
+        """Write the file; the person is shown a diff."""
         asked = given(arguments, _Given)
         path = named(asked.path, self._workspace.root)
 
@@ -77,7 +76,7 @@ class WriteTool:
 
 
 def replaced_at(tree: FileTree, path: RelativePath) -> bytes | None:
-    """What a file has that is to be replaced as a whole; None if it is new."""
+    """Return the bytes of the file to be replaced; None if it does not exist."""
     found = tree.look(path)
     if found is None:
         return None

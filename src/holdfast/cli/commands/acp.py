@@ -26,7 +26,7 @@ from holdfast.cli.wiring.editor_files import keep_servers, keep_state, read_stat
 from holdfast.cli.wiring.host import HostStarter
 from holdfast.cli.wiring.session import begin_session
 from holdfast.failures import Failure
-from holdfast.host import Seat, seated
+from holdfast.host import HostSupervisor, supervise_host
 from holdfast.workbench import Workbench, reopen_draft
 from holdfast.workbench.model import DraftMode
 from holdfast.world import SystemClock, in_thread
@@ -113,11 +113,11 @@ class _Stays:
         )
         return done.stdout.decode(errors="replace").strip() or "Done."
 
-    def seat(self, session: str, *, after: int) -> AbstractAsyncContextManager[Seat]:
+    def seat(self, session: str, *, after: int) -> AbstractAsyncContextManager[HostSupervisor]:
         """Sit at a session, from the record that follows `after` on."""
         kept = self._sessions.find(session)
         start = HostStarter.of(kept, self._settings)
-        return seated(self._sessions.socket(kept), start, after=after)
+        return supervise_host(self._sessions.socket(kept), start, after=after)
 
     def last(self, session: str) -> int:
         """The number of the last record that is written down of a session."""

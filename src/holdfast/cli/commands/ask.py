@@ -25,7 +25,7 @@ from holdfast.cli.wiring.agent_choice import not_chosen, with_agent
 from holdfast.cli.wiring.session import session_for
 from holdfast.failures import Ids
 from holdfast.nouns import printable
-from holdfast.runners.model import Ending
+from holdfast.runners.model import TurnEnding
 
 _READ_ON: Final = "holdfast ask --help"
 _IN_PLACE: Final = (
@@ -50,7 +50,7 @@ def ask(request: Request, settings: Settings) -> Outcome:
         return not_chosen(failure, look_for(sys.stderr, request, settings))
     except KeyboardInterrupt:
         if request.is_json:  # who reads records is told, however it ends
-            write(json_line(result_of(TurnResult(status=Ending.INTERRUPTED))))
+            write(json_line(result_of(TurnResult(status=TurnEnding.INTERRUPTED))))
         raise
     if request.has("--in-place"):
         complain(_IN_PLACE.format(project=printable(session.project)) + "\n")

@@ -37,30 +37,30 @@ from holdfast.cli.terminal import Terminal, read_input
 from holdfast.cli.wiring.host import HostStarter
 from holdfast.failures import Failure, boundary, from_wire
 from holdfast.host import (
-    Awaited,
-    Kept,
+    HostSupervisor,
+    JournalTrouble,
     Reconnecting,
-    Seat,
-    Seen,
-    Session,
-    Trouble,
+    RecordReceived,
+    SessionState,
+    SupervisionEvent,
     Unresponsive,
+    WaitingSeen,
     fold,
-    seated,
+    supervise_host,
 )
 from holdfast.host.model import (
-    Abort,
-    Answer,
-    Answered,
+    AbortCommand,
+    AnswerCommand,
     AnyRecord,
-    Command,
-    Happened,
-    Prompt,
+    EventRecorded,
+    HostCommand,
+    PromptCommand,
+    QuestionAnswered,
     TurnClosed,
 )
-from holdfast.host.model import Prompted as ModelPrompted
+from holdfast.host.model import PromptQueued as ModelPrompted
 from holdfast.nouns import printable
-from holdfast.runners.model import AnyEvent, Asked
+from holdfast.runners.model import AnyEvent, QuestionAsked
 from holdfast.terminal import Meaning, Setting, Transcript, draw
 from holdfast.terminal.model import Block, Prompted, Style
 
@@ -77,16 +77,16 @@ class PlainShell:
         self._meaning: Meaning | None = None
         self._tasks: TaskGroup
 
-    def take(self, seen: Seen) -> None:
+    def take(self, seen: SupervisionEvent) -> None:
         """Learn what happened in the session: commands are about it."""
         for block in self._transcript.take(seen):
             self._folded = block
 
-    def words_in(self, line: str, seat: Seat) -> str | None:
+    def words_in(self, line: str, seat: HostSupervisor) -> str | None:
         """The words for the agent in a line; None if the line is a command."""
         return self._of(seat).words_in(line)
 
-    async def run(self, line: str, seat: Seat) -> None:
+    async def run(self, line: str, seat: HostSupervisor) -> None:
         """Do what a line with a slash asks for; return when it is done."""
         meaning = self._of(seat)
         async with anyio.create_task_group() as self._tasks:
@@ -96,7 +96,7 @@ class PlainShell:
         for text in shown:
             await self._terminal.say(text)
 
-    def how(self, seat: Seat) -> dict[str, str]:
+    def how(self, seat: HostSupervisor) -> dict[str, str]:
         """How the next prompt is to be taken, as /model and /branch said."""
         return self._of(seat).how()
 
@@ -127,7 +127,7 @@ class PlainShell:
         """Leave the session."""
         self._leave()
 
-    def _of(self, seat: Seat) -> Meaning:
+    def _of(self, seat: HostSupervisor) -> Meaning:
         if self._meaning is None:
             setting = Setting(
                 draft=self._session.draft,
@@ -203,7 +203,7 @@ class Stay:
         self._session, self._settings, self._look = session, settings, look
         self._terminal = Terminal()
         self._is_typed = is_terminal(sys.stdin)
-        self._state = Session()
+        self._state = SessionState()
         self._seen = 0
         self._until = Sessions(settings).last(session)  # what was said before we came
         self._commands = PlainShell(session, settings, self._leave)
@@ -224,7 +224,7 @@ class Stay:
             async with anyio.create_task_group() as self._tasks:
                 try:
                     with boundary("attach"):
-                        async with seated(socket, start) as seat:
+                        async with supervise_host(socket, start) as seat:
                             self._tasks.start_soon(self._heed, signals, seat)
                             await self._watch(seat)
                 except Failure as failure:
@@ -240,7 +240,7 @@ class Stay:
         status = 0 if self._is_typed or self._failure is not None else self._status
         return Outcome(status=status, failure=self._failure, hint=hint)
 
-    async def _watch(self, seat: Seat) -> None:
+    async def _watch(self, seat: HostSupervisor) -> None:
         is_listening = False
         while not self._is_over:
             for each in await seat.receive():
@@ -265,13 +265,14 @@ class Stay:
         if self._is_typed:
             self._tasks.cancel_scope.cancel()
 
-    async def _show(self, seen: Seen) -> None:
+    async def _show(self, seen: SupervisionEvent) -> None:
         self._commands.take(seen)
         match seen:
-            case Kept(seq, record):
+            case RecordReceived(seq, record):
                 self._seen, self._state = seq, fold(self._state, (record,))
                 is_ours = (
-                    isinstance(record, ModelPrompted | Answered) and record.command in self._given
+                    isinstance(record, ModelPrompted | QuestionAnswered)
+                    and record.command in self._given
                 )
                 self._given.discard(getattr(record, "command", ""))
                 if not (is_ours and self._is_typed):  # the terminal has shown it
@@ -279,15 +280,15 @@ class Stay:
                     await self._terminal.say(line)
                 if seq > self._until:
                     self._note_ending(record)
-                    if isinstance(record, Happened):
+                    if isinstance(record, EventRecorded):
                         await self._offer(record.event)
             case Reconnecting(delay):
                 await self._note(f"! reconnecting… ({delay:g} s)")
-            case Awaited(what, seconds):
+            case WaitingSeen(what, seconds):
                 await self._tell_silence(what, seconds)
             case Unresponsive():
                 await self._note("! The backend is unresponsive.")
-            case Trouble(failure) if failure is not None:
+            case JournalTrouble(failure) if failure is not None:
                 await self._note(f"! {from_wire(failure).user_message}")
             case _:
                 pass
@@ -310,7 +311,7 @@ class Stay:
 
     async def _offer(self, event: AnyEvent) -> None:
         """Say how a question can be answered."""
-        if isinstance(event, Asked):
+        if isinstance(event, QuestionAsked):
             words = " / ".join(printable(each.word) for each in event.choices)
             await self._note(f"  answer: {words or 'in your words'}")
 
@@ -318,7 +319,7 @@ class Stay:
         folded = words_of(line, self._look.width).rstrip("\n")
         await self._terminal.note(self._look.paint(folded, Tone.QUIET))
 
-    async def _listen(self, seat: Seat) -> None:
+    async def _listen(self, seat: HostSupervisor) -> None:
         """Pass every line on that is typed; who ends the input leaves, or waits for the answer."""
         await self._say(self._prompt, seat)
         rest = b""
@@ -334,7 +335,7 @@ class Stay:
         if self._is_over:
             self._tasks.cancel_scope.cancel()
 
-    async def _say(self, line: bytes, seat: Seat) -> None:
+    async def _say(self, line: bytes, seat: HostSupervisor) -> None:
         text = line.decode("utf-8", "backslashreplace").strip()
         if not text or self._has_quit:
             return
@@ -344,9 +345,9 @@ class Stay:
             return
         self._count += 1
         name = f"{self._mark}-{self._count}"
-        command: Command = Prompt(name, words, self._commands.how(seat))
+        command: HostCommand = PromptCommand(name, words, self._commands.how(seat))
         if self._state.questions:
-            command = Answer(name, self._state.questions[0].question, words)
+            command = AnswerCommand(name, self._state.questions[0].question, words)
         self._given.add(name)
         try:
             await seat.command(command)
@@ -355,7 +356,7 @@ class Stay:
             self._status = failure.kind.exit_status
             await self._note(f"! {failure.user_message}")
 
-    async def _heed(self, signals: AsyncIterator[signal.Signals], seat: Seat) -> None:
+    async def _heed(self, signals: AsyncIterator[signal.Signals], seat: HostSupervisor) -> None:
         """Ctrl-C interrupts the turn that runs; without one it leaves, and so does the second."""
         interrupted = 0
         async for number in signals:
@@ -366,7 +367,7 @@ class Stay:
             interrupted = turn
             self._tasks.start_soon(self._interrupt, turn, seat)
 
-    async def _interrupt(self, turn: int, seat: Seat) -> None:
+    async def _interrupt(self, turn: int, seat: HostSupervisor) -> None:
         await self._note(INTERRUPTING)
         with suppress(Failure):  # it is over already
-            await seat.command(Abort(f"{self._mark}-abort-{turn}", turn))
+            await seat.command(AbortCommand(f"{self._mark}-abort-{turn}", turn))

@@ -30,7 +30,7 @@ from holdfast.cli.render.errors import error_page
 from holdfast.cli.wiring.agent_choice import not_chosen, with_agent
 from holdfast.cli.wiring.local_server import Server, server_of
 from holdfast.failures import Failure, boundary
-from holdfast.host import Ended, seated
+from holdfast.host import WaitEnded, supervise_host
 from holdfast.nouns import printable
 from holdfast.terminal import Setting, Talk, guarded
 from holdfast.terminal.model import Block, Style
@@ -137,12 +137,12 @@ async def _stay(session: KeptSession, request: Request, settings: Settings) -> N
         is_light=environment().get("COLORFGBG", "").rpartition(";")[2] in _LIGHT,
     )
     start = partial(_start, session, server_of(Request(), settings))
-    async with seated(sessions.socket(session), start) as seat:
+    async with supervise_host(sessions.socket(session), start) as seat:
         talk = Talk(seat, setting, _Ours(session), sessions.last(session))
         await talk.run(request.argument)
 
 
-async def _start(session: KeptSession, server: Server) -> Ended:
+async def _start(session: KeptSession, server: Server) -> WaitEnded:
     """Start the host of a session; of one that is there already, nobody needs to know how."""
     from holdfast.cli.wiring.host import HostStarter
 

@@ -16,8 +16,16 @@ from holdfast.cli.declarations import Request
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import json_line
 from holdfast.cli.project import at_work
-from holdfast.host import Session, compose_book, fold
-from holdfast.host.model import AnyRecord, Begun, Closed, Happened, Led, Opened, Revised
+from holdfast.host import SessionState, compose_journal, fold
+from holdfast.host.model import (
+    AnyRecord,
+    AttemptStarted,
+    EventRecorded,
+    LeaseTaken,
+    RevisionRecorded,
+    SessionEnded,
+    SessionOpened,
+)
 from holdfast.nouns import printable
 from holdfast.runners.model import SessionKnown
 from holdfast.workbench import discard, fork_draft, reopen_draft
@@ -80,12 +88,12 @@ def _made(session: KeptSession, settings: Settings, read: _Read) -> KeptSession:
         options={**session.options, FORKED: session.id},
     )
     copied = _copied(made, (record for _, record in read.records), read.thread)
-    compose_book(Path(sessions.directory(made)), copied, name=made.id)
+    compose_journal(Path(sessions.directory(made)), copied, name=made.id)
     return made
 
 
-def _at_rest(session: KeptSession, records: Iterable[tuple[int, AnyRecord]]) -> Session:
-    state = fold(Session(), (record for _, record in records))
+def _at_rest(session: KeptSession, records: Iterable[tuple[int, AnyRecord]]) -> SessionState:
+    state = fold(SessionState(), (record for _, record in records))
     if state.is_running or state.waiting:
         raise SessionForkBusy(session=short(session))
     return state
@@ -95,12 +103,18 @@ def _copied(
     made: KeptSession, records: Iterable[AnyRecord], thread: str | None
 ) -> Iterator[AnyRecord]:
     """What was said; a runner that has kept that in another thread goes on with that one."""
-    yield Opened(made.id, made.project, made.draft, made.runner, made.at_ms)
+    yield SessionOpened(made.id, made.project, made.draft, made.runner, made.at_ms)
     for record in records:
         match record:
-            case Happened(turn, SessionKnown()) if thread is not None:
-                yield Happened(turn, SessionKnown(thread))
-            case Opened() | Begun() | Led() | Closed() | Revised():
+            case EventRecorded(turn, SessionKnown()) if thread is not None:
+                yield EventRecorded(turn, SessionKnown(thread))
+            case (
+                SessionOpened()
+                | AttemptStarted()
+                | LeaseTaken()
+                | SessionEnded()
+                | RevisionRecorded()
+            ):
                 pass  # about the other session, and not what was said
             case _:
                 yield record

@@ -20,12 +20,12 @@ from holdfast.cli.declarations import Request
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.wiring.host import end_processes, stopped_by
-from holdfast.host import DraftedWorkshop, HostOrder, run_host
+from holdfast.host import HostConfig, WorkbenchDraft, run_host
 from holdfast.world import WriterThread
 
 if TYPE_CHECKING:
     from holdfast.cli.wiring.runner import Engagement
-    from holdfast.runners import Conversation, Memory
+    from holdfast.runners import Conversation, ReadMemory
 
 
 def host(request: Request, settings: Settings) -> Outcome:
@@ -38,7 +38,7 @@ def host(request: Request, settings: Settings) -> Outcome:
 
 
 async def _host(sessions: Sessions, session: KeptSession, settings: Settings) -> None:
-    order = HostOrder(
+    order = HostConfig(
         session=session.id,
         directory=sessions.directory(session),
         socket=sessions.socket(session),
@@ -49,7 +49,7 @@ async def _host(sessions: Sessions, session: KeptSession, settings: Settings) ->
         stopped_by=partial(stopped_by, settings),
     )
     with WriterThread() as thread:
-        workshop = DraftedWorkshop(
+        workshop = WorkbenchDraft(
             Path(session.project),
             settings.state,
             session.draft,
@@ -82,7 +82,9 @@ class OnDemand:
         return OPTIONS
 
     @asynccontextmanager
-    async def converse(self, session: str | None, memory: Memory) -> AsyncGenerator[Conversation]:
+    async def converse(
+        self, session: str | None, memory: ReadMemory
+    ) -> AsyncGenerator[Conversation]:
         """Begin a conversation, or continue one; what keeps us from that is the turn's failure."""
         from holdfast.cli.wiring.runner import Engagement
 

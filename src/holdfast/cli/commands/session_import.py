@@ -32,8 +32,8 @@ from holdfast.cli.model import Outcome
 from holdfast.cli.output import json_line
 from holdfast.cli.project import at_work
 from holdfast.cli.render.table import Kept, thread_line, threads_page
-from holdfast.host import compose_book
-from holdfast.host.model import Opened
+from holdfast.host import compose_journal
+from holdfast.host.model import SessionOpened
 from holdfast.nouns import printable
 from holdfast.workbench import Workbench, open_draft
 
@@ -172,11 +172,11 @@ def take_over(request: Request, settings: Settings) -> Outcome:
         found = _found(tool, where, wanted)
         session = _session(tool, found, project.workbench, settings)
     reading = Reading(tool, found.path)
-    opened = Opened(session.id, where, session.draft, session.runner, session.at_ms)
+    opened = SessionOpened(session.id, where, session.draft, session.runner, session.at_ms)
     known = found.about.id if session.runner in RUNNERS else None
     records = records_of(opened, reading.steps(), known=known)
     directory = Sessions(settings).directory(session)
-    is_new = compose_book(directory, records, name=session.id)
+    is_new = compose_journal(directory, records, name=session.id)
     if request.is_json:
         record = {"schema": 1, "type": "session", "id": session.id, "new": is_new}
         return Outcome(answer=json_line({**record, "unread": reading.torn, "cut": reading.is_cut}))

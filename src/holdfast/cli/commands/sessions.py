@@ -34,13 +34,13 @@ from holdfast.cli.terminal import Terminal
 from holdfast.cli.wiring.host import end_processes
 from holdfast.cli.wiring.keys import known_secrets
 from holdfast.failures import Failure
-from holdfast.host import Kept, Role, Session, calling, end_host, fold
+from holdfast.host import ClientRole, RecordReceived, SessionState, connect_host, end_host, fold
 from holdfast.host.failures import JournalRepaired
-from holdfast.host.model import AnyRecord, Close, Happened, Prompted
+from holdfast.host.model import AnyRecord, CloseCommand, EventRecorded, PromptQueued
 from holdfast.nouns import printable
 from holdfast.rpc import connect
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, RequestTimedOut, SocketRefused
-from holdfast.runners.model import Noticed
+from holdfast.runners.model import NoticeIssued
 from holdfast.telemetry import Redactor, ValueRedactor
 from holdfast.world import END_LONGEST, SystemDisk, write_all
 
@@ -71,7 +71,7 @@ def show(request: Request, settings: Settings) -> Outcome:
     look = look_for(sys.stdout, request, settings)
     said = [record for _, record in records]
     page = conversation_page(said, look, cells=cells_of(look))
-    is_open = fold(Session(), said).is_running
+    is_open = fold(SessionState(), said).is_running
     if is_open and not anyio.run(_is_hosted, sessions, session):
         return Outcome(answer=page, hint=_INTERRUPTED.format(name=short(session)))
     return Outcome(answer=page)
@@ -143,15 +143,15 @@ def cells_of(look: Look) -> int | None:
 
 async def _close(sessions: Sessions, session: KeptSession) -> None:
     """Return once its host is gone, or has had long enough to go."""
-    async with calling(sessions.socket(session)) as call:
-        last = await call.command(Close(f"end-{secrets.token_hex(8)}"))
+    async with connect_host(sessions.socket(session)) as call:
+        last = await call.command(CloseCommand(f"end-{secrets.token_hex(8)}"))
         with anyio.move_on_after(_GONE_LONGEST), suppress(ConnectionClosed, ConnectionLost):
             async for _ in call.watch(after=last):
                 pass
 
 
 async def _watch(sessions: Sessions, session: KeptSession, look: Look, is_json: bool) -> None:
-    terminal, seen, state = Terminal(), 0, Session()
+    terminal, seen, state = Terminal(), 0, SessionState()
 
     async def tell(seq: int, record: AnyRecord) -> None:
         nonlocal seen, state
@@ -162,10 +162,10 @@ async def _watch(sessions: Sessions, session: KeptSession, look: Look, is_json: 
             await terminal.say(line_of(record, look, cells=cells_of(look)))
 
     try:
-        async with calling(sessions.socket(session), role=Role.WATCH) as call:
+        async with connect_host(sessions.socket(session), role=ClientRole.WATCH) as call:
             async for news in call.watch():
                 for each in news:
-                    if isinstance(each, Kept):
+                    if isinstance(each, RecordReceived):
                         await tell(*each)
                 if seen >= call.standing.seq and not (state.is_running or state.waiting):
                     return
@@ -191,7 +191,7 @@ async def _is_hosted(sessions: Sessions, session: KeptSession) -> bool:
 def _is_repair(record: AnyRecord) -> bool:
     """Whether a host has found the journal damaged, and says so here."""
     match record:
-        case Happened(event=Noticed(failure=dict(failure))):
+        case EventRecorded(event=NoticeIssued(failure=dict(failure))):
             return failure.get("code") == JournalRepaired.code
         case _:
             return False
@@ -199,8 +199,8 @@ def _is_repair(record: AnyRecord) -> bool:
 
 def _seen(sessions: Sessions, session: KeptSession, *, is_hosted: bool) -> SeenSession:
     records = [record for _, record in sessions.records(session)]
-    state = fold(Session(), records)
-    asked = next((each.text for each in records if isinstance(each, Prompted)), "")
+    state = fold(SessionState(), records)
+    asked = next((each.text for each in records if isinstance(each, PromptQueued)), "")
     return SeenSession(
         id=session.id,
         name=short(session),

@@ -43,8 +43,8 @@ from holdfast.exec.model import Orphan
 from holdfast.exec.server.places import SANDBOXES
 from holdfast.exec.server.tokens import token_in
 from holdfast.failures import Failure
-from holdfast.host import Session, fold, read_book
-from holdfast.host.model import Prompted
+from holdfast.host import SessionState, fold, read_session_journal
+from holdfast.host.model import PromptQueued
 from holdfast.world import (
     SystemProcess,
     command_of,
@@ -133,9 +133,11 @@ def running_turns(found: Sequence[Belonging]) -> list[RunningTurn]:
 
 def _running(journal: Path) -> list[RunningTurn]:
     with suppress(Failure):  # a journal that cannot be read says nothing about its turns
-        records = [record for _, record in read_book(journal)]
-        state = fold(Session(), records)
-        asked = (each for each in records if isinstance(each, Prompted) and each.turn == state.turn)
+        records = [record for _, record in read_session_journal(journal)]
+        state = fold(SessionState(), records)
+        asked = (
+            each for each in records if isinstance(each, PromptQueued) and each.turn == state.turn
+        )
         if state.is_running:
             prompt = next((each.text for each in asked), "")
             return [RunningTurn(state.id, state.project, prompt)]

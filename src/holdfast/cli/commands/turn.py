@@ -23,27 +23,42 @@ from holdfast.cli.render.turns import LEFT, TurnResult, ending_of, note_of, reco
 from holdfast.cli.terminal import Terminal
 from holdfast.cli.wiring.host import HostStarter
 from holdfast.failures import Failure, boundary, from_wire
-from holdfast.host import Awaited, Kept, Reconnecting, Seat, Seen, Trouble, Unresponsive, seated
+from holdfast.host import (
+    HostSupervisor,
+    JournalTrouble,
+    Reconnecting,
+    RecordReceived,
+    SupervisionEvent,
+    Unresponsive,
+    WaitingSeen,
+    supervise_host,
+)
 from holdfast.host.model import (
-    Abort,
-    Aborted,
-    Answer,
-    Answered,
+    AbortCommand,
+    AnswerCommand,
+    AnswerSource,
     AnyRecord,
-    Begun,
-    Happened,
-    Prompt,
-    Prompted,
-    Published,
-    Revised,
+    AttemptStarted,
+    EventRecorded,
+    PromptCommand,
+    PromptQueued,
+    PromptWithdrawn,
+    PublicationRecorded,
+    QuestionAnswered,
+    RevisionRecorded,
+    TurnAborted,
     TurnClosed,
-    Who,
-    Withdrawn,
 )
 from holdfast.nouns import printable, prose
-from holdfast.runners.model import Asked, Ending, Remembered, Said, Used
+from holdfast.runners.model import (
+    MemoryRecorded,
+    QuestionAsked,
+    TextCompleted,
+    TurnEnding,
+    UsageUpdated,
+)
 
-STATUSES: Final = {Ending.COMPLETED: 0, Ending.INTERRUPTED: 128 + signal.SIGINT, LEFT: 1}
+STATUSES: Final = {TurnEnding.COMPLETED: 0, TurnEnding.INTERRUPTED: 128 + signal.SIGINT, LEFT: 1}
 """Exit statuses of turns without a failure, which has a status of its own; others are 1."""
 
 INTERRUPTING: Final = "Interrupting the turn; Ctrl-C again leaves at once."
@@ -72,7 +87,7 @@ class Attendance:
         self._session, self._settings, self._look = session, settings, look
         self._terminal = Terminal()
         self._command = f"ask-{secrets.token_hex(8)}"
-        self._seat: Seat | None = None  # once the prompt is taken
+        self._seat: HostSupervisor | None = None  # once the prompt is taken
         self._questions: set[str] = set()  # of the turn
         self._is_stopping = False
         self._silences = 0  # that were told of the one that lasts
@@ -94,8 +109,8 @@ class Attendance:
         sessions = Sessions(self._settings)
         start = HostStarter.of(self._session, self._settings)
         seen = sessions.last(self._session)
-        async with seated(sessions.socket(self._session), start, after=seen) as seat:
-            prompt = Prompt(self._command, order.prompt, order.how, order.is_in_place)
+        async with supervise_host(sessions.socket(self._session), start, after=seen) as seat:
+            prompt = PromptCommand(self._command, order.prompt, order.how, order.is_in_place)
             await seat.command(prompt)
             self._seat = seat
             if self._look is not None and is_terminal(sys.stderr):
@@ -104,7 +119,7 @@ class Attendance:
             while True:
                 for each in await seat.receive():
                     await self._take(each, seat)
-                    if isinstance(each, Kept) and self._is_end(each.record):
+                    if isinstance(each, RecordReceived) and self._is_end(each.record):
                         return
 
     def _is_end(self, record: AnyRecord) -> bool:
@@ -114,29 +129,29 @@ class Attendance:
     def _is_dropped(self, record: AnyRecord) -> bool:
         """Whether ours will not begin: it was taken back, alone or with the turn it waits for."""
         match record, self.result.turn:
-            case Withdrawn(turn=turn), ours:
+            case PromptWithdrawn(turn=turn), ours:
                 return turn == ours
-            case Aborted(turn=turn), int(ours):
+            case TurnAborted(turn=turn), int(ours):
                 return turn < ours
             case _:
                 return False
 
-    async def _take(self, seen: Seen, seat: Seat) -> None:
+    async def _take(self, seen: SupervisionEvent, seat: HostSupervisor) -> None:
         match seen:
-            case Kept(seq, record):
+            case RecordReceived(seq, record):
                 self._learn(record)
-                if isinstance(record, Begun) or self._is_of_turn(record):
+                if isinstance(record, AttemptStarted) or self._is_of_turn(record):
                     await self._show(seq, record)
-                if isinstance(record, Happened) and isinstance(record.event, Asked):
+                if isinstance(record, EventRecorded) and isinstance(record.event, QuestionAsked):
                     self._questions.add(record.event.question)
                     self._tasks.start_soon(self._answer, record.event, seat)
             case Reconnecting(delay):
                 await self._note(f"! reconnecting… ({delay:g} s)")
             case Unresponsive():
                 await self._note("! The backend is unresponsive. Ctrl-C leaves it.")
-            case Awaited(what, seconds):
+            case WaitingSeen(what, seconds):
                 await self._tell_silence(what, seconds)
-            case Trouble(failure) if failure is not None:
+            case JournalTrouble(failure) if failure is not None:
                 await self._note(f"! {from_wire(failure).user_message}")
             case _:
                 pass
@@ -149,26 +164,26 @@ class Attendance:
         self._silences = count
 
     def _is_of_turn(self, record: AnyRecord) -> bool:
-        if isinstance(record, Answered):
+        if isinstance(record, QuestionAnswered):
             return record.question in self._questions
         return self.result.turn is not None and getattr(record, "turn", 0) == self.result.turn
 
     def _learn(self, record: AnyRecord) -> None:
         result = self.result
         match record:
-            case Prompted(command, turn) if command == self._command:
+            case PromptQueued(command, turn) if command == self._command:
                 result.turn = turn
-            case Aborted() | Withdrawn() if self._is_dropped(record):
-                result.status = Ending.INTERRUPTED
+            case TurnAborted() | PromptWithdrawn() if self._is_dropped(record):
+                result.status = TurnEnding.INTERRUPTED
             case _ if not self._is_of_turn(record):
                 pass
-            case Happened(event=Said(text=text, continues=continues)):
+            case EventRecorded(event=TextCompleted(text=text, continues=continues)):
                 result.text = result.text + text if continues else text
-            case Happened(event=Used() as used):
+            case EventRecorded(event=UsageUpdated() as used):
                 result.used = used
-            case Revised(revision=revision, checkpoint=checkpoint):
+            case RevisionRecorded(revision=revision, checkpoint=checkpoint):
                 result.revision, result.checkpoint = revision, checkpoint
-            case Published(checkpoint=checkpoint):
+            case PublicationRecorded(checkpoint=checkpoint):
                 result.undo = checkpoint
             case TurnClosed(ending=ending, failure=failure, report=report):
                 result.status, result.report = ending.value, report or None
@@ -178,13 +193,17 @@ class Attendance:
                 pass
 
     async def _show(self, seq: int, record: AnyRecord) -> None:
-        if isinstance(record, Happened) and isinstance(record.event, Remembered):
+        if isinstance(record, EventRecorded) and isinstance(record.event, MemoryRecorded):
             return  # that is between the runner and its memory
         if self._look is None:
             await self._terminal.say(json_line(record_of(seq, record)))
-        elif isinstance(record, Happened) and isinstance(record.event, Said):
+        elif isinstance(record, EventRecorded) and isinstance(record.event, TextCompleted):
             await self._terminal.say(words_of(record.event.text, cells_of(self._look)))
-        elif isinstance(record, Happened) and isinstance(record.event, Asked) and self._can_ask:
+        elif (
+            isinstance(record, EventRecorded)
+            and isinstance(record.event, QuestionAsked)
+            and self._can_ask
+        ):
             pass  # the person is asked in a moment
         elif note := note_of(record, self._look.width) or self._ending(record):
             await self._note(note)
@@ -202,13 +221,13 @@ class Attendance:
         quiet = line if self._look is None else self._look.paint(line, Tone.QUIET)
         await self._terminal.note(quiet)
 
-    async def _answer(self, asked: Asked, seat: Seat) -> None:
+    async def _answer(self, asked: QuestionAsked, seat: HostSupervisor) -> None:
         """Ask the person, if there is one; nobody is a refusal, and that is said."""
         answer: str | None = None
-        by = Who.UNATTENDED
+        by = AnswerSource.UNATTENDED
         words = [choice.word for choice in asked.choices]
         if self._can_ask:
-            by = Who.NOBODY
+            by = AnswerSource.NOBODY
             page = f"{prose(asked.title)}\n{prose(asked.detail)}\n".replace("\n\n", "\n")
             prompt = f"{' / '.join(map(printable, words)) or 'your answer'}: "
             answer = await self._terminal.ask(
@@ -222,11 +241,11 @@ class Attendance:
             if self._look is None:  # a person reads the record of it
                 await self._note(f"? Nobody is here to be asked: {printable(asked.title)}")
         else:
-            by = Who.PERSON
+            by = AnswerSource.PERSON
         given = asked.refusal if answer is None else answer
         name = f"{self._command}-{asked.question}"
         with suppress(Failure):  # it was answered elsewhere, or the turn is over
-            await seat.command(Answer(name, asked.question, given, by))
+            await seat.command(AnswerCommand(name, asked.question, given, by))
 
     async def _heed(self, signals: AsyncIterator[signal.Signals]) -> None:
         """The first signal interrupts the turn; the second leaves it."""
@@ -258,7 +277,7 @@ class Attendance:
                 with suppress(Failure):  # it has not begun, or it is over
                     name = f"{self._command}-abort-{number}"
                     if self.result.turn is not None:  # by what we have heard
-                        await self._seat.command(Abort(name, self.result.turn))
+                        await self._seat.command(AbortCommand(name, self.result.turn))
                         break
                 await anyio.sleep(_AGAIN)
             await anyio.sleep_forever()  # until the turn has ended, and we with it

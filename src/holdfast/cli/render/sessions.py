@@ -9,9 +9,17 @@ from dataclasses import dataclass
 from holdfast.cli.render.style import Look, Tone
 from holdfast.cli.render.table import age
 from holdfast.cli.render.turns import ending_of, note_of, words_of
-from holdfast.host.model import Answered, AnyRecord, Happened, Prompted, Steered, TurnClosed, Who
+from holdfast.host.model import (
+    AnswerSource,
+    AnyRecord,
+    EventRecorded,
+    PromptQueued,
+    QuestionAnswered,
+    SteeringAccepted,
+    TurnClosed,
+)
 from holdfast.nouns import cut, printable, prose
-from holdfast.runners.model import Said
+from holdfast.runners.model import TextCompleted
 
 SCHEMA = 1
 _TITLE_LEAST = 9
@@ -94,13 +102,13 @@ def conversation_page(records: Iterable[AnyRecord], look: Look, *, cells: int | 
 def line_of(record: AnyRecord, look: Look, *, cells: int | None = None) -> str:
     """What one record looks like in a conversation; nothing if it is not for people."""
     match record:
-        case Prompted(text=text):
+        case PromptQueued(text=text):
             return f"\n{look.paint(f'> {prose(text)}', Tone.STRONG)}\n"
-        case Steered(text=text):
+        case SteeringAccepted(text=text):
             return f"{look.paint(f'» {prose(text)}', Tone.STRONG)}\n"
-        case Answered(answer=answer, by=Who.PERSON):
+        case QuestionAnswered(answer=answer, by=AnswerSource.PERSON):
             return f"{look.paint(f'> {prose(answer)}', Tone.STRONG)}\n"
-        case Happened(event=Said(text=text)):
+        case EventRecorded(event=TextCompleted(text=text)):
             return words_of(text, cells)
         case TurnClosed():
             ending = ending_of(record)

@@ -10,26 +10,26 @@ from typing import Final
 import msgspec
 
 from holdfast.host.model import (
-    Answered,
+    AnswerSource,
     AnyRecord,
-    Begun,
-    Happened,
-    Published,
-    Repaired,
-    Revised,
+    AttemptStarted,
+    EventRecorded,
+    PublicationRecorded,
+    QuestionAnswered,
+    RevisionRecorded,
+    ToolsRepaired,
     TurnClosed,
-    Who,
 )
 from holdfast.nouns import cut, printable, prose
 from holdfast.runners.model import (
     AnyEvent,
-    Asked,
-    Ending,
-    Noticed,
-    Planned,
+    NoticeIssued,
+    PlanUpdated,
+    QuestionAsked,
     ToolEnded,
     ToolStarted,
-    Used,
+    TurnEnding,
+    UsageUpdated,
 )
 from holdfast.terminal.model import step_line
 
@@ -41,28 +41,28 @@ CELLS: Final = 100
 def note_of(record: AnyRecord, cells: int = CELLS) -> str:
     """What a person is told of a record beside what the agent says; often nothing."""
     match record:
-        case Happened(event=event):
+        case EventRecorded(event=event):
             return _event_note(event, cells)
-        case Begun(attempt, _, reason) if reason:
+        case AttemptStarted(attempt, _, reason) if reason:
             return f"! The agent crashed ({printable(reason)}); this is attempt {attempt}."
-        case Repaired(items=items):
+        case ToolsRepaired(items=items):
             return f"! {len(items)} step(s) were interrupted, and may or may not have completed."
-        case Answered(answer=answer, by=by) if by is not Who.PERSON:
-            why = "Nobody answered" if by is Who.NOBODY else "Nobody is here to be asked"
+        case QuestionAnswered(answer=answer, by=by) if by is not AnswerSource.PERSON:
+            why = "Nobody answered" if by is AnswerSource.NOBODY else "Nobody is here to be asked"
             return f"? {why}: {printable(answer) or 'refused'}"
-        case Revised() | Published():
+        case RevisionRecorded() | PublicationRecorded():
             return _work_note(record)
         case _:
             return ""
 
 
-def _work_note(record: Revised | Published) -> str:
+def _work_note(record: RevisionRecorded | PublicationRecorded) -> str:
     match record:
-        case Revised(revision=revision):
+        case RevisionRecorded(revision=revision):
             return f"(The draft is at revision {revision}.)"
-        case Published(checkpoint=None):
+        case PublicationRecorded(checkpoint=None):
             return "(Nothing is new, so nothing was published.)"
-        case Published(paths=paths):
+        case PublicationRecorded(paths=paths):
             return f"(Published: {paths} path(s).)"
 
 
@@ -82,7 +82,7 @@ def _folded(line: str, cells: int) -> list[str]:
 
 def ending_of(record: AnyRecord) -> str:
     """What a person is told of a turn that did not end well; nothing of all else."""
-    if not isinstance(record, TurnClosed) or record.ending is Ending.COMPLETED:
+    if not isinstance(record, TurnClosed) or record.ending is TurnEnding.COMPLETED:
         return ""
     if record.failure is None:
         return f"(The turn was {record.ending}.)"
@@ -97,11 +97,11 @@ def _event_note(event: AnyEvent, cells: int) -> str:
             lines = prose(output).strip().splitlines()
             last = f": {lines[-1]}" if lines else ""
             return cut(f"  ✗ {'' if status is None else status}{last}", cells, more="…")
-        case Asked(title=title):
+        case QuestionAsked(title=title):
             return f"? {printable(title)}"
-        case Noticed(text=text):
+        case NoticeIssued(text=text):
             return f"! {printable(text)}"
-        case Planned(steps=steps):
+        case PlanUpdated(steps=steps):
             return "\n".join(map(step_line, steps))
         case _:
             return ""
@@ -129,7 +129,7 @@ class TurnResult:
     revision: int | None = None
     checkpoint: str | None = None
     report: str | None = None
-    used: Used | None = None
+    used: UsageUpdated | None = None
     refusals: int = 0  # of what the agent asked while nobody was there
     undo: str | None = None  # the checkpoint before it was published, if it was
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from holdfast.cli.declarations import Request
 from holdfast.cli.terminal import confirmed
-from holdfast.runners import Around, Conversation, Memory, Runner
+from holdfast.runners import Conversation, ReadMemory, Runner, RunnerWrapper
 from holdfast.workbench import Consent, Scope, Sending, Workbench, WorkbenchRecords, require_consent
 from holdfast.workbench.failures import ConsentRequired
 from holdfast.world import SystemClock
@@ -71,7 +71,7 @@ def write_down(workbench: Workbench, provider: str, *, is_given: bool) -> None:
         handle.records.consent(consent)
 
 
-class Agreed(Around):
+class Agreed(RunnerWrapper):
     """A runner that is launched only while the person's consent holds, also when it is resumed."""
 
     def __init__(self, runner: Runner, workbench: Workbench) -> None:
@@ -79,7 +79,9 @@ class Agreed(Around):
         self._workbench = workbench
 
     @asynccontextmanager
-    async def converse(self, session: str | None, memory: Memory) -> AsyncGenerator[Conversation]:
+    async def converse(
+        self, session: str | None, memory: ReadMemory
+    ) -> AsyncGenerator[Conversation]:
         """Begin or continue a conversation; ConsentRequired before anything is started."""
         require(self._workbench, provider_of(self.name, {}))
         async with super().converse(session, memory) as conversation:

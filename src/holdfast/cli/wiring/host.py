@@ -18,7 +18,7 @@ from holdfast.cli.wiring.local_server import Server, last_note, server_of
 from holdfast.exec import Client, operating
 from holdfast.exec.model import Command
 from holdfast.failures import Failure
-from holdfast.host import Ended
+from holdfast.host import WaitEnded
 from holdfast.world import command_of, in_thread, sweep
 
 
@@ -37,13 +37,13 @@ class HostStarter:
         """For a client that comes now."""
         return cls(session, server_of(Request(), settings))
 
-    async def __call__(self) -> Ended:
+    async def __call__(self) -> WaitEnded:
         """Start a host, which listens a moment later; return what waits for its end."""
         self._server.refuse_if_stopped()
         return await start_host(self._session, self._server)
 
 
-async def start_host(session: KeptSession, server: Server) -> Ended:
+async def start_host(session: KeptSession, server: Server) -> WaitEnded:
     """Start a host on a server; return what waits for its end."""
     argv = (sys.executable, "-P", "-m", "holdfast.cli.main", "host", runnable(session).id)
     command = Command(argv, cwd=session.project, env=environment(), keep=True)

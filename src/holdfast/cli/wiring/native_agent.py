@@ -43,7 +43,7 @@ from holdfast.cli.options import budget_of, waits_of
 from holdfast.cli.wiring.consent import require
 from holdfast.cli.wiring.editor_files import servers_file
 from holdfast.cli.wiring.keys import keys_of, own_text, providers_of
-from holdfast.runners import NativeRunner, Stage
+from holdfast.runners import NativeRunner, RunnerEnvironment
 from holdfast.workbench import Workbench, git_access_for
 from holdfast.world import SystemChance, SystemClock, WriterThread
 
@@ -52,7 +52,11 @@ _UNSAID: Final = ModelChoice(SCRIPTED, "script")
 
 
 def native_runner(
-    session: KeptSession, stage: Stage, bench: Workbench, settings: Settings, crashes: CrashHistory
+    session: KeptSession,
+    stage: RunnerEnvironment,
+    bench: Workbench,
+    settings: Settings,
+    crashes: CrashHistory,
 ) -> NativeRunner:
     """Our own agent, for one session."""
     kits = partial(_kit, session, stage, bench, settings)
@@ -76,7 +80,7 @@ async def _examine(session: KeptSession, bench: Workbench, settings: Settings) -
 
 @asynccontextmanager
 async def _kit(
-    session: KeptSession, stage: Stage, bench: Workbench, settings: Settings
+    session: KeptSession, stage: RunnerEnvironment, bench: Workbench, settings: Settings
 ) -> AsyncGenerator[AgentConfig]:
     stage.clear()  # what an earlier agent of this session has left
     async with AsyncExitStack() as stack:
@@ -139,7 +143,9 @@ async def _provider_keys(settings: Settings, providers: Mapping[str, Provider]) 
     return keys
 
 
-def _ground(session: KeptSession, stage: Stage, keys: Keys, bench: Workbench) -> SandboxConfig:
+def _ground(
+    session: KeptSession, stage: RunnerEnvironment, keys: Keys, bench: Workbench
+) -> SandboxConfig:
     git = git_access_for(bench.project)
     return SandboxConfig(
         processes=stage.processes,

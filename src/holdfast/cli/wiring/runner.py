@@ -18,7 +18,7 @@ from holdfast.cli.wiring.editor_files import servers_file
 from holdfast.cli.wiring.local_server import server_of
 from holdfast.exec import Client
 from holdfast.failures import Failure
-from holdfast.runners import Runner, Stage
+from holdfast.runners import Runner, RunnerEnvironment
 from holdfast.runners.failures import RunnerUnknown
 from holdfast.workbench import Workbench, enter_draft
 
@@ -46,7 +46,7 @@ class Engagement:
             return await runners.CodexRunner(stage, self._settings.codex).fork(thread)
 
     @asynccontextmanager
-    async def _staged(self) -> AsyncGenerator[tuple[Stage, Workbench]]:
+    async def _staged(self) -> AsyncGenerator[tuple[RunnerEnvironment, Workbench]]:
         session = self._session
         bench = Workbench.at(Path(session.project), self._settings.state)
         server = server_of(Request(), self._settings)
@@ -55,9 +55,9 @@ class Engagement:
             if place is not None and place.holder is not None:
                 server = await guest_of(server, Path(place.holder.directory))
         async with Client(server.dial_or_start, label=session.id) as client:
-            yield Stage(client, root, environment(), _scratch(), session.id), bench
+            yield RunnerEnvironment(client, root, environment(), _scratch(), session.id), bench
 
-    def _chosen(self, stage: Stage, bench: Workbench) -> Runner:
+    def _chosen(self, stage: RunnerEnvironment, bench: Workbench) -> Runner:
         """Only the one that is chosen is loaded, and all that it needs."""
         session, settings = self._session, self._settings
         match session.runner:
@@ -69,7 +69,7 @@ class Engagement:
                 servers = _servers(session, settings)
                 codex = runners.CodexRunner(stage, settings.codex, model=model, servers=servers)
                 hidden = (*_keys(settings), *runners.secrets_of(servers))
-                return Agreed(runners.Veiled(codex, hidden), bench)
+                return Agreed(runners.RedactingRunner(codex, hidden), bench)
             case "native":
                 from holdfast.agent import CrashHistory
                 from holdfast.cli.wiring.native_agent import native_runner

@@ -12,70 +12,70 @@ from typing import Final
 from holdfast.failures import Failure, to_wire
 from holdfast.runners.failures import OffScript, Rehearsed
 from holdfast.runners.model import (
+    AnswerChoice,
     AnyEvent,
-    Asked,
-    Choice,
     Delta,
-    Ending,
+    DeltaKind,
     FilesChanged,
-    Planned,
+    PlanProgress,
     PlanStep,
-    Progress,
-    Said,
-    Sort,
-    Thought,
+    PlanUpdated,
+    QuestionAsked,
+    TextCompleted,
+    ThinkingCompleted,
     ToolEnded,
     ToolStarted,
     TurnEnded,
+    TurnEnding,
     TurnStarted,
-    Used,
+    UsageUpdated,
 )
 from holdfast.runners.rehearsal.script import (
-    Ask,
-    Crash,
-    Delete,
-    Edit,
-    Fail,
-    Flood,
-    Hang,
-    Plan,
-    Run,
-    Say,
-    Step,
-    Think,
-    Turn,
-    Use,
-    Wait,
-    Write,
+    AskStep,
+    CrashStep,
+    DeleteStep,
+    EditStep,
+    FailStep,
+    FloodStep,
+    HangStep,
+    RunStep,
+    SayStep,
+    ScriptedTurn,
+    ScriptStep,
+    ShowPlanStep,
+    ThinkStep,
+    UseStep,
+    WaitStep,
+    WriteStep,
 )
 
 MODEL: Final = "rehearsal"
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class EmitEvents:
     """Say what has happened."""
 
     events: tuple[AnyEvent, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeFile:
     """Change a file as a step says; answered with `Came`."""
 
-    step: Write | Edit | Delete
+    step: WriteStep | EditStep | DeleteStep
 
 
 @dataclass(frozen=True, slots=True)
-class Execute:
+class RunCommand:
     """Run a command and tell its output as deltas of the item; answered with `Came`."""
 
     item: str
-    step: Run
+    step: RunStep
 
 
 @dataclass(frozen=True, slots=True)
-class Pour:
+class EmitOutput:
     """Tell so many bytes of output as deltas of the item; answered with `Came`."""
 
     item: str
@@ -83,28 +83,28 @@ class Pour:
 
 
 @dataclass(frozen=True, slots=True)
-class Inquire:
+class AskQuestion:
     """Ask the person; answered with their words."""
 
-    asked: Asked
+    asked: QuestionAsked
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class PauseFor:
     """Do nothing for so long; for ever, and deaf, without a time."""
 
     seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Die:
+class ExitProcess:
     """End the whole process at once."""
 
     status: int
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class ActResult:
     """What an act came to: an exit status where there is one, else 0 or 1; and what was printed."""
 
     status: int = 0
@@ -112,8 +112,8 @@ class Came:
     left_out: int = 0
 
 
-Act = Tell | Change | Execute | Pour | Inquire | Pause | Die
-Answer = Came | str | None
+Act = EmitEvents | ChangeFile | RunCommand | EmitOutput | AskQuestion | PauseFor | ExitProcess
+Answer = ActResult | str | None
 Play = Generator[Act, Answer, TurnEnded]
 
 
@@ -124,91 +124,91 @@ class _Over(Exception):
         self.failure = failure
 
 
-def play(turn: Turn, number: int) -> Play:
+def play(turn: ScriptedTurn, number: int) -> Play:
     """Play a turn to its end, which is told as its last event and returned, too."""
-    yield Tell((TurnStarted(),))
-    ended = TurnEnded(Ending.COMPLETED)
+    yield EmitEvents((TurnStarted(),))
+    ended = TurnEnded(TurnEnding.COMPLETED)
     try:
         for place, step in enumerate(turn.steps, start=1):
             yield from _steps(step, f"{number}.{place}")
     except _Over as over:
         if over.failure is not None:
-            ended = TurnEnded(Ending.FAILED, to_wire(over.failure))
-    yield Tell((ended,))
+            ended = TurnEnded(TurnEnding.FAILED, to_wire(over.failure))
+    yield EmitEvents((ended,))
     return ended
 
 
-def _steps(step: Step, item: str) -> Generator[Act, Answer, None]:
+def _steps(step: ScriptStep, item: str) -> Generator[Act, Answer, None]:
     match step:
-        case Write() | Edit() | Delete():
+        case WriteStep() | EditStep() | DeleteStep():
             yield from _change(step, item)
-        case Run():
+        case RunStep():
             yield from _run(step, item)
-        case Ask():
+        case AskStep():
             yield from _ask(step, item)
-        case Flood(flood):
-            yield Tell((ToolStarted(item, "print", f"print {flood} bytes"),))
-            yield Tell((_ended(item, (yield Pour(item, flood))),))
-        case Wait(wait):
-            yield Pause(wait)
-        case Fail(fail):
+        case FloodStep(flood):
+            yield EmitEvents((ToolStarted(item, "print", f"print {flood} bytes"),))
+            yield EmitEvents((_ended(item, (yield EmitOutput(item, flood))),))
+        case WaitStep(wait):
+            yield PauseFor(wait)
+        case FailStep(fail):
             raise _Over(Rehearsed(reason=fail))
-        case Hang():
-            yield Pause(None)
-        case Crash(crash):
-            yield Die(crash)
+        case HangStep():
+            yield PauseFor(None)
+        case CrashStep(crash):
+            yield ExitProcess(crash)
         case _:
-            yield Tell(_words(step, item))
+            yield EmitEvents(_words(step, item))
 
 
-def _words(step: Step, item: str) -> tuple[AnyEvent, ...]:
+def _words(step: ScriptStep, item: str) -> tuple[AnyEvent, ...]:
     match step:
-        case Say(say):
-            pieces = tuple(Delta(item, Sort.TEXT, piece) for piece in _pieces(say))
-            return (*pieces, Said(item, say))
-        case Think(think):
-            return (Thought(item, think),)
-        case Plan(plan, done):
-            return (Planned(tuple(_planned(plan, done))),)
-        case Use(use, output, window):
-            return (Used(MODEL, use, 0, output, use, window, 0.0),)
+        case SayStep(say):
+            pieces = tuple(Delta(item, DeltaKind.TEXT, piece) for piece in _pieces(say))
+            return (*pieces, TextCompleted(item, say))
+        case ThinkStep(think):
+            return (ThinkingCompleted(item, think),)
+        case ShowPlanStep(plan, done):
+            return (PlanUpdated(tuple(_planned(plan, done))),)
+        case UseStep(use, output, window):
+            return (UsageUpdated(MODEL, use, 0, output, use, window, 0.0),)
         case _:
             raise AssertionError(f"{step} is no step")
 
 
-def _change(step: Write | Edit | Delete, item: str) -> Generator[Act, Answer, None]:
-    verb = type(step).__name__.lower()
-    path = step.write if isinstance(step, Write) else ""
-    path = step.edit if isinstance(step, Edit) else path
-    path = step.delete if isinstance(step, Delete) else path
-    yield Tell((ToolStarted(item, verb, f"{verb} {path}", {"path": path}),))
-    came = _came((yield Change(step)))
+def _change(step: WriteStep | EditStep | DeleteStep, item: str) -> Generator[Act, Answer, None]:
+    verb = type(step).__name__.removesuffix("Step").lower()
+    path = step.write if isinstance(step, WriteStep) else ""
+    path = step.edit if isinstance(step, EditStep) else path
+    path = step.delete if isinstance(step, DeleteStep) else path
+    yield EmitEvents((ToolStarted(item, verb, f"{verb} {path}", {"path": path}),))
+    came = _came((yield ChangeFile(step)))
     told: tuple[AnyEvent, ...] = (_ended(item, came),)
     if came.status == 0:
         told = (FilesChanged(item, (path,)), *told)
-    yield Tell(told)
+    yield EmitEvents(told)
     if came.status != 0:
         raise _Over(OffScript(problem=f"{path}: {came.output}"))
 
 
-def _run(step: Run, item: str) -> Generator[Act, Answer, None]:
-    yield Tell((ToolStarted(item, "run", step.run, {"command": step.run}),))
-    came = _came((yield Execute(item, step)))
-    yield Tell((_ended(item, came),))
+def _run(step: RunStep, item: str) -> Generator[Act, Answer, None]:
+    yield EmitEvents((ToolStarted(item, "run", step.run, {"command": step.run}),))
+    came = _came((yield RunCommand(item, step)))
+    yield EmitEvents((_ended(item, came),))
     if step.expect is not None and came.status != step.expect:
         problem = f"`{step.run}` ended with {came.status} and not with {step.expect}"
         raise _Over(OffScript(problem=problem))
 
 
-def _ask(step: Ask, item: str) -> Generator[Act, Answer, None]:
+def _ask(step: AskStep, item: str) -> Generator[Act, Answer, None]:
     last = len(step.choices) - 1
     choices = tuple(
-        Choice(word, is_refusal=place == last) for place, word in enumerate(step.choices)
+        AnswerChoice(word, is_refusal=place == last) for place, word in enumerate(step.choices)
     )
-    asked = Asked(item, step.ask, step.detail, choices, item, step.approval)
-    answer = yield Inquire(asked)
+    asked = QuestionAsked(item, step.ask, step.detail, choices, item, step.approval)
+    answer = yield AskQuestion(asked)
     if answer == asked.refusal:
-        yield Tell((Said(item, "Then I leave the rest."),))
+        yield EmitEvents((TextCompleted(item, "Then I leave the rest."),))
         raise _Over
 
 
@@ -217,17 +217,17 @@ def _ended(item: str, answer: Answer) -> ToolEnded:
     return ToolEnded(item, came.status == 0, came.output, came.left_out, came.status)
 
 
-def _came(answer: Answer) -> Came:
-    assert isinstance(answer, Came), f"{answer} is not what came of it"
+def _came(answer: Answer) -> ActResult:
+    assert isinstance(answer, ActResult), f"{answer} is not what came of it"
     return answer
 
 
 def _planned(plan: tuple[str, ...], done: int) -> Iterator[PlanStep]:
     for place, text in enumerate(plan):
         if place < done:
-            yield PlanStep(text, Progress.DONE)
+            yield PlanStep(text, PlanProgress.DONE)
         else:
-            yield PlanStep(text, Progress.BEGUN if place == done else Progress.OPEN)
+            yield PlanStep(text, PlanProgress.BEGUN if place == done else PlanProgress.OPEN)
 
 
 def _pieces(text: str) -> Iterator[str]:

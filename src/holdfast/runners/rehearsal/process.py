@@ -22,23 +22,30 @@ from anyio.abc import ByteReceiveStream, Process, TaskGroup
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.rpc import Connection, ConnectionConfig, Handler, Service, StdioTransport
-from holdfast.runners.bounded_text import Bounded
-from holdfast.runners.model import AnyEvent, Delta, Ending, SessionKnown, Sort, TurnEnded
+from holdfast.runners.bounded_text import BoundedText
+from holdfast.runners.model import AnyEvent, Delta, DeltaKind, SessionKnown, TurnEnded, TurnEnding
 from holdfast.runners.rehearsal.player import (
     Act,
+    ActResult,
     Answer,
-    Came,
-    Change,
-    Die,
-    Execute,
-    Inquire,
-    Pause,
+    AskQuestion,
+    ChangeFile,
+    EmitEvents,
+    EmitOutput,
+    ExitProcess,
+    PauseFor,
     Play,
-    Pour,
-    Tell,
+    RunCommand,
     play,
 )
-from holdfast.runners.rehearsal.script import Delete, Edit, Run, Scenario, Write, read_scenario
+from holdfast.runners.rehearsal.script import (
+    DeleteStep,
+    EditStep,
+    RunStep,
+    Scenario,
+    WriteStep,
+    read_scenario,
+)
 from holdfast.world import Opening, Questions, Root
 
 EVENTS = "events"  # to the host: a list of what happened
@@ -60,11 +67,11 @@ class AnswerParams(msgspec.Struct, frozen=True):
     answer: str
 
 
-class NoParams(msgspec.Struct, frozen=True):
+class NoTurnParams(msgspec.Struct, frozen=True):
     """Nothing more need be said."""
 
 
-class Taken(msgspec.Struct, frozen=True):
+class TurnAccepted(msgspec.Struct, frozen=True):
     """Whether it was of any use."""
 
     taken: bool
@@ -74,7 +81,7 @@ _POUR_BYTES = 64 * 1024
 _LINE = "All work and no play makes Jack a dull boy.\n"
 
 
-class Agent:
+class RehearsalAgent:
     """Plays turns of a scenario for whoever is at the other end of our input and output."""
 
     def __init__(self, scenario: Scenario, root: Root, tasks: TaskGroup) -> None:
@@ -87,7 +94,7 @@ class Agent:
             {
                 TURN: Handler(TurnParams, self._begin),
                 ANSWER: Handler(AnswerParams, self._take_answer),
-                INTERRUPT: Handler(NoParams, self._interrupt),
+                INTERRUPT: Handler(NoTurnParams, self._interrupt),
             }
         )
         self._connection = Connection(StdioTransport(), ConnectionConfig(service=self._service))
@@ -98,21 +105,21 @@ class Agent:
             await connection.wait_ended()
         self._tasks.cancel_scope.cancel()
 
-    async def _begin(self, params: TurnParams) -> Taken:
+    async def _begin(self, params: TurnParams) -> TurnAccepted:
         if self._running is not None:
-            return Taken(False)
+            return TurnAccepted(False)
         self._running = anyio.CancelScope()
         self._tasks.start_soon(self._play, params.number)
-        return Taken(True)
+        return TurnAccepted(True)
 
-    async def _take_answer(self, params: AnswerParams) -> Taken:
-        return Taken(self._questions.answer(params.question, params.answer))
+    async def _take_answer(self, params: AnswerParams) -> TurnAccepted:
+        return TurnAccepted(self._questions.answer(params.question, params.answer))
 
-    async def _interrupt(self, _: NoParams) -> Taken:
+    async def _interrupt(self, _: NoTurnParams) -> TurnAccepted:
         if self._running is None:
-            return Taken(False)
+            return TurnAccepted(False)
         self._running.cancel()
-        return Taken(True)
+        return TurnAccepted(True)
 
     async def _play(self, number: int) -> None:
         scope = self._running
@@ -123,7 +130,7 @@ class Agent:
                 await self._act(play(self._scenario.turn(number), number))
             self._running = None
             if scope.cancelled_caught:
-                await self._tell((TurnEnded(Ending.INTERRUPTED),))
+                await self._tell((TurnEnded(TurnEnding.INTERRUPTED),))
 
     async def _act(self, acts: Play) -> None:
         answer: Answer = None
@@ -133,81 +140,81 @@ class Agent:
 
     async def _do(self, act: Act) -> Answer:
         match act:
-            case Tell(events):
+            case EmitEvents(events):
                 await self._tell(events)
-            case Change(step):
+            case ChangeFile(step):
                 return _changed(self._root, step)
-            case Execute(item, step):
+            case RunCommand(item, step):
                 return await self._execute(item, step)
-            case Pour(item, size):
+            case EmitOutput(item, size):
                 return await self._pour(item, size)
-            case Inquire(asked):
+            case AskQuestion(asked):
                 with self._questions.open(asked.question) as answer:
                     await self._tell((asked,))
                     return await answer.wait()
-            case Pause(seconds):
+            case PauseFor(seconds):
                 _freeze() if seconds is None else await anyio.sleep(seconds)
-            case Die(status):
+            case ExitProcess(status):
                 _die(status)
         return None
 
     async def _tell(self, events: Sequence[AnyEvent]) -> None:
         await self._connection.notify(EVENTS, events)
 
-    async def _execute(self, item: str, step: Run) -> Came:
+    async def _execute(self, item: str, step: RunStep) -> ActResult:
         """Run a command in a group of its own, which ends with the turn unless it is to stay."""
         process = await anyio.open_process(
             ["sh", "-c", step.run], stdin=None, stderr=-2, start_new_session=True
         )
         if step.stays:
-            return Came(0, f"It goes on as process {process.pid}.")
-        printed = Bounded()
+            return ActResult(0, f"It goes on as process {process.pid}.")
+        printed = BoundedText()
         try:
             assert process.stdout is not None
             await self._show(item, process.stdout, printed)
             status = await process.wait()
         finally:
             _kill_group(process)
-        return Came(status, printed.text, printed.left_out)
+        return ActResult(status, printed.text, printed.left_out)
 
-    async def _show(self, item: str, output: ByteReceiveStream, printed: Bounded) -> None:
+    async def _show(self, item: str, output: ByteReceiveStream, printed: BoundedText) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         async for data in output:
             if text := decoder.decode(data):
                 printed.feed(text)
-                await self._tell((Delta(item, Sort.OUTPUT, text),))
+                await self._tell((Delta(item, DeltaKind.OUTPUT, text),))
 
-    async def _pour(self, item: str, size: int) -> Came:
-        printed = Bounded()
+    async def _pour(self, item: str, size: int) -> ActResult:
+        printed = BoundedText()
         lines = _LINE * (_POUR_BYTES // len(_LINE) + 1)
         while size > 0:
             text = lines[: min(size, _POUR_BYTES)]
             size -= len(text)
             printed.feed(text)
-            await self._tell((Delta(item, Sort.OUTPUT, text),))
-        return Came(0, printed.text, printed.left_out)
+            await self._tell((Delta(item, DeltaKind.OUTPUT, text),))
+        return ActResult(0, printed.text, printed.left_out)
 
 
-def _changed(root: Root, step: Write | Edit | Delete) -> Came:
+def _changed(root: Root, step: WriteStep | EditStep | DeleteStep) -> ActResult:
     try:
         match step:
-            case Write(write, content, mode):
+            case WriteStep(write, content, mode):
                 path = RelativePath.from_text(write)
                 if path.parent is not None:
                     root.make_directory(path.parent, parents=True)
                 _put(root, path, content, mode)
-            case Edit(edit, old, new):
+            case EditStep(edit, old, new):
                 path = RelativePath.from_text(edit)
                 with root.open(path, Opening.READ) as file:
                     text = file.readall().decode()
                 if text.count(old) != 1:
-                    return Came(1, f"{old!r} stands there {text.count(old)} times")
+                    return ActResult(1, f"{old!r} stands there {text.count(old)} times")
                 _put(root, path, text.replace(old, new), None)
-            case Delete(delete):
+            case DeleteStep(delete):
                 root.remove(RelativePath.from_text(delete))
     except (Failure, UnicodeDecodeError) as error:
-        return Came(1, str(error))
-    return Came()
+        return ActResult(1, str(error))
+    return ActResult()
 
 
 def _put(root: Root, path: RelativePath, text: str, mode: int | None) -> None:
@@ -237,7 +244,7 @@ def _die(status: int) -> NoReturn:
 async def _main(scenario: Scenario) -> None:
     with Root.at(".") as root:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(Agent(scenario, root, tasks).serve)
+            tasks.start_soon(RehearsalAgent(scenario, root, tasks).serve)
 
 
 def main() -> int:

@@ -15,17 +15,17 @@ from holdfast.exec import ProcessTransport
 from holdfast.failures import Failure, to_wire
 from holdfast.rpc import Connection
 from holdfast.rpc.model import Notification
-from holdfast.runners.environment import Stage
+from holdfast.runners.environment import RunnerEnvironment
 from holdfast.runners.failures import RunnerEnded, ScenarioInvalid, SessionUnknown
-from holdfast.runners.model import AnyEvent, Capabilities, Ending, Health, TurnEnded
-from holdfast.runners.ports import AS_EVER, Memory
+from holdfast.runners.model import AnyEvent, RunnerCapabilities, RunnerHealth, TurnEnded, TurnEnding
+from holdfast.runners.ports import AS_EVER, ReadMemory
 from holdfast.runners.rehearsal.process import (
     ANSWER,
     EVENTS,
     INTERRUPT,
     TURN,
     AnswerParams,
-    Taken,
+    TurnAccepted,
     TurnParams,
 )
 from holdfast.runners.rehearsal.script import read_scenario
@@ -43,23 +43,25 @@ class Rehearsal:
     """The scripted runner; its scenario is a file."""
 
     name = NAME
-    capabilities = Capabilities(continues=True, asks=True, is_offline=True)
+    capabilities = RunnerCapabilities(continues=True, asks=True, is_offline=True)
 
-    def __init__(self, stage: Stage, scenario: Path = DEMO) -> None:
+    def __init__(self, stage: RunnerEnvironment, scenario: Path = DEMO) -> None:
         self._stage = stage
         self._script = scenario
 
-    async def health(self) -> Health:
+    async def health(self) -> RunnerHealth:
         """Healthy if the scenario makes sense."""
         try:
             _read(self._script)
         except Failure as failure:
-            return Health(False, reason=failure.user_message, remedy="Choose another scenario.")
-        return Health(True)
+            return RunnerHealth(
+                False, reason=failure.user_message, remedy="Choose another scenario."
+            )
+        return RunnerHealth(True)
 
     @asynccontextmanager
     async def converse(
-        self, session: str | None, memory: Memory
+        self, session: str | None, memory: ReadMemory
     ) -> AsyncGenerator[RehearsalConversation]:
         """Start the scripted agent; it continues with the turn that the word names."""
         del memory
@@ -97,7 +99,7 @@ class RehearsalConversation:
                     yield events
             except Failure as failure:
                 is_over = True
-                yield (TurnEnded(Ending.FAILED, to_wire(self._ended(failure))),)
+                yield (TurnEnded(TurnEnding.FAILED, to_wire(self._ended(failure))),)
             finally:
                 if not is_over:
                     await self._leave()
@@ -121,7 +123,7 @@ class RehearsalConversation:
     async def _asked(
         self, method: str, params: object, *, timeout: float = _ANSWER_LONGEST
     ) -> bool:
-        taken = await self._connection.request(method, params, timeout=timeout, result=Taken)
+        taken = await self._connection.request(method, params, timeout=timeout, result=TurnAccepted)
         return taken.taken
 
     async def _leave(self) -> None:

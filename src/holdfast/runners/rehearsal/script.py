@@ -28,30 +28,30 @@ Text = Annotated[str, msgspec.Meta(max_length=1_000_000)]
 Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=86_400.0)]
 
 
-class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScriptStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One thing that a scripted agent does."""
 
 
-class Say(Step, frozen=True):
+class SayStep(ScriptStep, frozen=True):
     """Say something to the person, in as many pieces as there are words."""
 
     say: Text
 
 
-class Think(Step, frozen=True):
+class ThinkStep(ScriptStep, frozen=True):
     """Let see a thought."""
 
     think: Text
 
 
-class Plan(Step, frozen=True):
+class ShowPlanStep(ScriptStep, frozen=True):
     """Say what is to be done, and how many of the steps are done already."""
 
     plan: tuple[str, ...]
     done: int = 0
 
 
-class Write(Step, frozen=True):
+class WriteStep(ScriptStep, frozen=True):
     """Write a whole file, with the directories on the way."""
 
     write: str
@@ -59,7 +59,7 @@ class Write(Step, frozen=True):
     mode: int | None = None
 
 
-class Edit(Step, frozen=True):
+class EditStep(ScriptStep, frozen=True):
     """Replace the one place in a file where something stands."""
 
     edit: str
@@ -67,13 +67,13 @@ class Edit(Step, frozen=True):
     new: Text
 
 
-class Delete(Step, frozen=True):
+class DeleteStep(ScriptStep, frozen=True):
     """Remove a file."""
 
     delete: str
 
 
-class Run(Step, frozen=True):
+class RunStep(ScriptStep, frozen=True):
     """Run a command by the shell; any other status than the expected one ends the turn."""
 
     run: Text
@@ -81,7 +81,7 @@ class Run(Step, frozen=True):
     stays: bool = False  # nobody waits for it: it goes on when the turn has ended
 
 
-class Ask(Step, frozen=True):
+class AskStep(ScriptStep, frozen=True):
     """Ask the person; without choices, for any words. Refused, the rest of the turn is left out."""
 
     ask: Text
@@ -90,7 +90,7 @@ class Ask(Step, frozen=True):
     approval: bool = False
 
 
-class Use(Step, frozen=True):
+class UseStep(ScriptStep, frozen=True):
     """Say how much has been used so far."""
 
     use: int
@@ -98,67 +98,67 @@ class Use(Step, frozen=True):
     window: int | None = None
 
 
-class Wait(Step, frozen=True):
+class WaitStep(ScriptStep, frozen=True):
     """Do nothing for a while."""
 
     wait: Seconds
 
 
-class Flood(Step, frozen=True):
+class FloodStep(ScriptStep, frozen=True):
     """Print so many bytes, as the output of a tool."""
 
     flood: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
 
 
-class Fail(Step, frozen=True):
+class FailStep(ScriptStep, frozen=True):
     """End the turn with a failure."""
 
     fail: Text
 
 
-class Hang(Step, frozen=True):
+class HangStep(ScriptStep, frozen=True):
     """Do nothing any more, and hear nothing: only killing helps."""
 
     hang: bool
 
 
-class Crash(Step, frozen=True):
+class CrashStep(ScriptStep, frozen=True):
     """Die at once, with this status or by this signal if it is negative."""
 
     crash: Annotated[int, msgspec.Meta(ge=-64, le=255)]
 
 
-STEPS: Final[Mapping[str, type[Step]]] = {
-    "say": Say,
-    "think": Think,
-    "plan": Plan,
-    "write": Write,
-    "edit": Edit,
-    "delete": Delete,
-    "run": Run,
-    "ask": Ask,
-    "use": Use,
-    "wait": Wait,
-    "flood": Flood,
-    "fail": Fail,
-    "hang": Hang,
-    "crash": Crash,
+STEPS: Final[Mapping[str, type[ScriptStep]]] = {
+    "say": SayStep,
+    "think": ThinkStep,
+    "plan": ShowPlanStep,
+    "write": WriteStep,
+    "edit": EditStep,
+    "delete": DeleteStep,
+    "run": RunStep,
+    "ask": AskStep,
+    "use": UseStep,
+    "wait": WaitStep,
+    "flood": FloodStep,
+    "fail": FailStep,
+    "hang": HangStep,
+    "crash": CrashStep,
 }
 
 
-class Turn(msgspec.Struct, frozen=True):
+class ScriptedTurn(msgspec.Struct, frozen=True):
     """What the agent does on one prompt."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ScriptStep, ...]
 
 
 class Scenario(msgspec.Struct, frozen=True):
     """A whole script."""
 
     name: str
-    turns: tuple[Turn, ...]
+    turns: tuple[ScriptedTurn, ...]
 
-    def turn(self, number: int) -> Turn:
+    def turn(self, number: int) -> ScriptedTurn:
         """The turn of a number, counted from 0; the last one goes on for ever."""
         return self.turns[min(number, len(self.turns) - 1)]
 
@@ -186,16 +186,16 @@ def _parsed(name: str, text: str) -> dict[str, object]:
     return _mapped(raw)
 
 
-def _turn(name: str, number: int, raw: object) -> Turn:
+def _turn(name: str, number: int, raw: object) -> ScriptedTurn:
     where = f"turn {number}"
     steps = _listed(_mapped(raw).get("step"))
     if not steps:
         raise ScenarioInvalid(name=name, problem=f"{where} has no steps")
     read = (_step(name, f"{where}, step {place}", step) for place, step in enumerate(steps, 1))
-    return Turn(tuple(read))
+    return ScriptedTurn(tuple(read))
 
 
-def _step(name: str, where: str, raw: object) -> Step:
+def _step(name: str, where: str, raw: object) -> ScriptStep:
     words = _mapped(raw)
     verbs = [verb for verb in STEPS if verb in words]
     if len(verbs) != 1:
