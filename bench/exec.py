@@ -39,7 +39,7 @@ from ear import listening
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from holdfast.exec import Client, Policy, Process
+from holdfast.exec import Client, Process, RecoveryPolicy
 from holdfast.exec.failures import ReplayGap
 from holdfast.exec.model import Command, Output
 from holdfast.rpc import Transport
@@ -51,7 +51,7 @@ from tests.parts.codex_binary import install
 
 SRC = Path(__file__).resolve().parent.parent / "src"
 ENV = {"PATH": "/usr/bin:/bin"}
-POLICY = Policy(window=20.0, wait_first=0.005, wait_longest=0.02, settled=0.001)
+POLICY = RecoveryPolicy(window=20.0, wait_first=0.005, wait_longest=0.02, settled=0.001)
 STARTS, WAVE, AT_ONCE = 60, 192, 32
 BULK, STREAMS, ROUNDS = 1_000_000_000, 8, 3
 KEPT = 72 * 2**20  # of each process, by the one that keeps more

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast.agent.sandbox import SandboxStrength, sandbox_for
-from holdfast.exec.server.sandbox_request import Confinement as Asked
-from holdfast.exec.server.sandbox_request import Surroundings, confinement
+from holdfast.exec.server.sandbox_request import RequestedSandbox as Asked
+from holdfast.exec.server.sandbox_request import SandboxSurroundings, confinement
 
-HERE = Surroundings(
+HERE = SandboxSurroundings(
     system=("/usr",),
     shown=("/home",),
     protected=(".envrc",),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 
-from holdfast.exec.keeper.client_loop import Keeping, Kept, Order, Terminal
+from holdfast.exec.keeper.client_loop import KeeperClient, KeptProcess, ProcessSpec, TerminalSize
 from holdfast.exec.model import Output
 from holdfast.exec.storage.retention_loop import BYTES_MAX, Retention
 
@@ -21,20 +21,20 @@ _LOOKS, _LOOK_AGAIN = 4000, 0.005
 
 
 @asynccontextmanager
-async def keeping_in(state: Path) -> AsyncIterator[Keeping]:
+async def keeping_in(state: Path) -> AsyncIterator[KeeperClient]:
     """A keeping whose keeper is killed at the end, by its own number."""
-    keeping = await Keeping.open(state)
+    keeper = await KeeperClient.open(state)
     try:
-        yield keeping
+        yield keeper
     finally:
         with anyio.CancelScope(shield=True):
-            if keeping.lost is None:
-                for kept in await keeping.adopt():
+            if keeper.lost is None:
+                for kept in await keeper.adopt():
                     await kept.forget()
-                await keeping.close()
+                await keeper.close()
             with suppress(ProcessLookupError):
-                os.kill(keeping.pid, signal.SIGKILL)
-            await keeping.close()
+                os.kill(keeper.pid, signal.SIGKILL)
+            await keeper.close()
 
 
 @contextmanager
@@ -71,11 +71,11 @@ def shell(
     key: str,
     script: str,
     *,
-    terminal: Terminal | None = None,
+    terminal: TerminalSize | None = None,
     pipe_stdin: bool = False,
     env: Mapping[str, str] | None = None,
-) -> Order:
-    return Order(
+) -> ProcessSpec:
+    return ProcessSpec(
         key=key,
         argv=("sh", "-c", script),
         cwd="/",
@@ -85,7 +85,7 @@ def shell(
     )
 
 
-def retained(state: Path, kept: Kept, *, bytes_max: int = BYTES_MAX) -> Retention:
+def retained(state: Path, kept: KeptProcess, *, bytes_max: int = BYTES_MAX) -> Retention:
     return Retention.open(state / "processes" / kept.key, kept, bytes_max=bytes_max)
 
 
@@ -107,7 +107,7 @@ async def news(retention: Retention) -> None:
     retention.listen(told.set)
     with anyio.fail_after(60):
         await told.wait()
-    retention.silence(told.set)
+    retention.unlisten(told.set)
 
 
 def output(retention: Retention, stream: str = "", *, after: int = 0) -> bytes:
@@ -138,7 +138,7 @@ def append(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-async def ended(kept: Kept) -> int:
+async def ended(kept: KeptProcess) -> int:
     """How a process ended, once it has."""
     told = anyio.Event()
     kept.on_exit(lambda _: told.set())

@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 import anyio
 
 from holdfast.exec.client.client import Client
-from holdfast.exec.client.recovery import Policy
+from holdfast.exec.client.recovery import RecoveryPolicy
 from holdfast.exec.model import Command
 from tests.simulation.exec_server import SimServer, Traits
 
-POLICY = Policy(window=20.0, answer_longest=5.0)
+POLICY = RecoveryPolicy(window=20.0, answer_longest=5.0)
 
 
 def prints(count: int) -> Command:

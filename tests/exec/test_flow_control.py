@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.exec.flow_control import EVENTS_MAX, Credit, Receipts, size_of
+from holdfast.exec.flow_control import EVENTS_MAX, Acknowledgements, Credit, size_of
 from holdfast.exec.model import Closed, Event, Exited, Output
 from holdfast.exec.output_index import RECORD_BYTES
 
@@ -52,7 +52,7 @@ def test_small_events_are_counted_too() -> None:
 def test_what_was_taken_is_said_at_half_of_it(
     sizes: list[int], bytes_max: int | None, due: list[bool]
 ) -> None:
-    receipts = Receipts()
+    receipts = Acknowledgements()
 
     said = [receipts.take([out(seq, size)], bytes_max) for seq, size in enumerate(sizes, 1)]
 
@@ -67,7 +67,7 @@ class Exchange:
     bytes_max: int
     told: int = 0
     taken: int = 0
-    receipts: Receipts = field(default_factory=Receipts)
+    receipts: Acknowledgements = field(default_factory=Acknowledgements)
 
     def __post_init__(self) -> None:
         self.credit = Credit(self.bytes_max)

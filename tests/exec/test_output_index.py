@@ -11,40 +11,40 @@ from hypothesis import strategies as st
 from holdfast.exec.output_index import (
     RECORD_BYTES,
     RING_UNIT,
-    Header,
-    Kind,
-    Position,
-    Record,
-    covering,
+    IndexHeader,
+    IndexPosition,
+    IndexRecord,
+    RecordKind,
     first_within,
     read_header,
     read_record,
     recover,
+    uncovered_records,
 )
 
-OUT = Record(seq=1, kind=Kind.OUTPUT, starts=(0, 0), length=10)
-ERR = Record(seq=2, kind=Kind.OUTPUT, starts=(10, 0), stream=1, length=5)
-EXIT = Record(seq=3, kind=Kind.EXITED, starts=(10, 5), status=-7)
-LATE = Record(seq=4, kind=Kind.OUTPUT, starts=(10, 5), length=2)
-CLOSE = Record(seq=5, kind=Kind.CLOSED, starts=(12, 5))
+OUT = IndexRecord(seq=1, kind=RecordKind.OUTPUT, starts=(0, 0), length=10)
+ERR = IndexRecord(seq=2, kind=RecordKind.OUTPUT, starts=(10, 0), stream=1, length=5)
+EXIT = IndexRecord(seq=3, kind=RecordKind.EXITED, starts=(10, 5), status=-7)
+LATE = IndexRecord(seq=4, kind=RecordKind.OUTPUT, starts=(10, 5), length=2)
+CLOSE = IndexRecord(seq=5, kind=RecordKind.CLOSED, starts=(12, 5))
 ALL = [OUT, ERR, EXIT, LATE, CLOSE]
-NOTED = Header(exit_seq=3, exit_status=-7)
-HALF_WAY = Position(next_seq=3, covered=(10, 5))
+NOTED = IndexHeader(exit_seq=3, exit_status=-7)
+HALF_WAY = IndexPosition(next_seq=3, covered=(10, 5))
 
 
-def recovered(header: Header, records: list[Record], sizes: tuple[int, int]) -> object:
+def recovered(header: IndexHeader, records: list[IndexRecord], sizes: tuple[int, int]) -> object:
     by_seq = {record.seq: record for record in records}
     return recover(header, max(by_seq, default=-1), by_seq.get, sizes)
 
 
 @pytest.mark.parametrize("record", ALL, ids=lambda record: record.kind.name)
-def test_a_record_is_read_as_it_was_written(record: Record) -> None:
+def test_a_record_is_read_as_it_was_written(record: IndexRecord) -> None:
     assert read_record(record.pack(), record.seq) == record
     assert len(record.pack()) == RECORD_BYTES
 
 
 def test_a_header_is_read_as_it_was_written() -> None:
-    header = Header(first=2**40, exit_seq=2**41, exit_status=-1)
+    header = IndexHeader(first=2**40, exit_seq=2**41, exit_status=-1)
     with_rings = replace(header, rings=(71 * RING_UNIT, 0))
 
     assert read_header(header.pack()) == header
@@ -52,8 +52,8 @@ def test_a_header_is_read_as_it_was_written() -> None:
 
 
 def test_only_a_header_with_rings_is_one_that_earlier_servers_do_not_know() -> None:
-    assert Header().pack()[:4] == b"HFX1"
-    assert Header(rings=(0, RING_UNIT)).pack()[:4] == b"HFX2"
+    assert IndexHeader().pack()[:4] == b"HFX1"
+    assert IndexHeader(rings=(0, RING_UNIT)).pack()[:4] == b"HFX2"
 
 
 @pytest.mark.parametrize(
@@ -69,18 +69,20 @@ def test_what_is_not_this_record_is_none(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("header", "records", "sizes", "expected"),
     [
-        (Header(), [], (0, 0), (Header(), Position())),
-        (Header(), [], (9, 9), (Header(), Position())),
-        (Header(), ALL[:2], (10, 5), (Header(), HALF_WAY)),
-        (Header(), ALL[:2], (500, 5), (Header(), HALF_WAY)),
-        (NOTED, ALL[:2], (10, 5), (Header(), HALF_WAY)),
+        (IndexHeader(), [], (0, 0), (IndexHeader(), IndexPosition())),
+        (IndexHeader(), [], (9, 9), (IndexHeader(), IndexPosition())),
+        (IndexHeader(), ALL[:2], (10, 5), (IndexHeader(), HALF_WAY)),
+        (IndexHeader(), ALL[:2], (500, 5), (IndexHeader(), HALF_WAY)),
+        (NOTED, ALL[:2], (10, 5), (IndexHeader(), HALF_WAY)),
         (
             NOTED,
             ALL,
             (12, 5),
             (
                 NOTED,
-                Position(next_seq=6, covered=(12, 5), exit_seq=3, exit_status=-7, is_closed=True),
+                IndexPosition(
+                    next_seq=6, covered=(12, 5), exit_seq=3, exit_status=-7, is_closed=True
+                ),
             ),
         ),
         (
@@ -89,11 +91,16 @@ def test_what_is_not_this_record_is_none(data: bytes) -> None:
             (12, 5),
             (
                 replace(NOTED, first=4),
-                Position(next_seq=5, covered=(12, 5), exit_seq=3, exit_status=-7),
+                IndexPosition(next_seq=5, covered=(12, 5), exit_seq=3, exit_status=-7),
             ),
         ),
-        (Header(exit_seq=2), ALL[:2], (10, 5), (Header(), HALF_WAY)),
-        (Header(), ALL[:2], (10, 3), (Header(), Position(next_seq=2, covered=(10, 0)))),
+        (IndexHeader(exit_seq=2), ALL[:2], (10, 5), (IndexHeader(), HALF_WAY)),
+        (
+            IndexHeader(),
+            ALL[:2],
+            (10, 3),
+            (IndexHeader(), IndexPosition(next_seq=2, covered=(10, 0))),
+        ),
     ],
     ids=[
         "nothing",
@@ -108,14 +115,14 @@ def test_what_is_not_this_record_is_none(data: bytes) -> None:
     ],
 )
 def test_an_index_is_taken_up_where_it_ended(
-    header: Header, records: list[Record], sizes: tuple[int, int], expected: object
+    header: IndexHeader, records: list[IndexRecord], sizes: tuple[int, int], expected: object
 ) -> None:
     assert recovered(header, records, sizes) == expected
 
 
 def test_records_that_do_not_adjoin_are_a_bug() -> None:
     with pytest.raises(AssertionError, match="adjoin"):
-        Position().after(ERR)
+        IndexPosition().after(ERR)
 
 
 @given(
@@ -127,24 +134,24 @@ def test_whatever_grows_and_dies_every_byte_is_covered_once(
     growth: list[tuple[int, int]], bytes_max: int, data: st.DataObject
 ) -> None:
     index = bytearray(RECORD_BYTES)
-    sizes, position = (0, 0), Position()
+    sizes, position = (0, 0), IndexPosition()
 
-    def record_at(seq: int) -> Record | None:
+    def record_at(seq: int) -> IndexRecord | None:
         return read_record(bytes(index[seq * RECORD_BYTES : (seq + 1) * RECORD_BYTES]), seq)
 
     for out, err in growth:
         sizes = (sizes[0] + out, sizes[1] + err)
-        records, _, _ = covering(position, sizes)
+        records, _, _ = uncovered_records(position, sizes)
         torn = data.draw(st.integers(0, len(records)))  # what a dying writer got into the file
         index += records[:torn]
         count = len(index) // RECORD_BYTES - 1
-        _, position = recover(Header(), count, record_at, sizes)
+        _, position = recover(IndexHeader(), count, record_at, sizes)
         del index[position.next_seq * RECORD_BYTES :]
-    records, position, _ = covering(position, sizes)
+    records, position, _ = uncovered_records(position, sizes)
     index += records
 
     all_records = [record_at(seq) for seq in range(1, position.next_seq)]
-    replayed = Position()
+    replayed = IndexPosition()
     for record in all_records:
         assert record is not None
         replayed = replayed.after(record)

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from holdfast.exec.output_index import (
     CHUNK_BYTES_MAX,
     RECORD_BYTES,
-    Damaged,
-    Kind,
-    Position,
-    Recent,
-    Record,
-    Run,
-    covering,
+    IndexPosition,
+    IndexRecord,
+    RecentRuns,
+    RecordDamaged,
+    RecordKind,
+    RecordRun,
     read_cost,
     read_runs,
+    uncovered_records,
 )
 from tests.exec.test_output_index import ALL, HALF_WAY
 
@@ -27,12 +27,14 @@ from tests.exec.test_output_index import ALL, HALF_WAY
 def test_output_is_covered_in_pieces() -> None:
     sizes = (10 + CHUNK_BYTES_MAX + 1, 5 + 3)
 
-    data, position, run = covering(HALF_WAY, sizes)
+    data, position, run = uncovered_records(HALF_WAY, sizes)
 
     starts = [(10, 5), (10 + CHUNK_BYTES_MAX, 5), (sizes[0], 5)]
     lengths = [(0, CHUNK_BYTES_MAX), (0, 1), (1, 3)]
     assert data == b"".join(
-        Record(seq=seq, kind=Kind.OUTPUT, starts=start, stream=stream, length=length).pack()
+        IndexRecord(
+            seq=seq, kind=RecordKind.OUTPUT, starts=start, stream=stream, length=length
+        ).pack()
         for seq, (start, (stream, length)) in enumerate(zip(starts, lengths, strict=True), start=3)
     )
     assert position == replace(HALF_WAY, next_seq=6, covered=sizes)
@@ -40,11 +42,11 @@ def test_output_is_covered_in_pieces() -> None:
 
 
 RUNS = [
-    Run(1, Kind.OUTPUT, 0, 0, [10], 0),
-    Run(2, Kind.OUTPUT, 1, 0, [5], 0),
-    Run(3, Kind.EXITED, 0, 10, [0], -7),
-    Run(4, Kind.OUTPUT, 0, 10, [2], 0),
-    Run(5, Kind.CLOSED, 0, 12, [0], 0),
+    RecordRun(1, RecordKind.OUTPUT, 0, 0, [10], 0),
+    RecordRun(2, RecordKind.OUTPUT, 1, 0, [5], 0),
+    RecordRun(3, RecordKind.EXITED, 0, 10, [0], -7),
+    RecordRun(4, RecordKind.OUTPUT, 0, 10, [2], 0),
+    RecordRun(5, RecordKind.CLOSED, 0, 12, [0], 0),
 ]
 
 
@@ -65,13 +67,13 @@ def test_what_stands_before_a_damaged_record_is_read_and_the_damage_is_named() -
     data[2 * RECORD_BYTES] ^= 1
 
     assert read_runs(bytes(data), 1, bytes_max=100, is_begun=False) == RUNS[:2]
-    with pytest.raises(Damaged, match="record 3 "):
+    with pytest.raises(RecordDamaged, match="record 3 "):
         read_runs(bytes(data[2 * RECORD_BYTES :]), 3, bytes_max=100, is_begun=False)
 
 
 def test_output_of_one_stream_is_one_run_unless_it_is_much() -> None:
     sizes = (9 * CHUNK_BYTES_MAX, 10)
-    data, _, _ = covering(Position(), sizes)
+    data, _, _ = uncovered_records(IndexPosition(), sizes)
 
     runs = read_runs(data, 1, bytes_max=sum(sizes), is_begun=True)
 
@@ -91,10 +93,10 @@ def test_output_of_one_stream_is_one_run_unless_it_is_much() -> None:
 def test_what_was_written_last_is_known_as_it_would_be_read(
     growth: list[tuple[int, int]], bytes_max: int, is_begun: bool, data: st.DataObject
 ) -> None:
-    index, position, recent, sizes = bytearray(RECORD_BYTES), Position(), Recent(), [0, 0]
+    index, position, recent, sizes = bytearray(RECORD_BYTES), IndexPosition(), RecentRuns(), [0, 0]
     for stream, count in growth:
         sizes[stream] += count
-        records, after, run = covering(position, (sizes[0], sizes[1]))
+        records, after, run = uncovered_records(position, (sizes[0], sizes[1]))
         index += records
         assert run is not None
         recent.put(run, position.cost)
@@ -113,9 +115,9 @@ def test_what_was_written_last_is_known_as_it_would_be_read(
 
 
 def test_only_the_last_few_are_remembered() -> None:
-    recent = Recent()
+    recent = RecentRuns()
     for first in range(1, 7):
-        recent.put(Run(first, Kind.OUTPUT, 0, first * 10, [10], 0), 0)
+        recent.put(RecordRun(first, RecordKind.OUTPUT, 0, first * 10, [10], 0), 0)
 
     assert [recent.cost_before(seq) is not None for seq in range(1, 8)] == [
         *(False, False),
@@ -124,7 +126,7 @@ def test_only_the_last_few_are_remembered() -> None:
     ]
 
 
-def _pieces(runs: list[Run]) -> list[tuple[int, int, int, int]]:
+def _pieces(runs: list[RecordRun]) -> list[tuple[int, int, int, int]]:
     """Every piece by itself: number, stream, place and size."""
     found: list[tuple[int, int, int, int]] = []
     for run in runs:

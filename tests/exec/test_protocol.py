@@ -32,7 +32,7 @@ from holdfast.exec import protocol as wire
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_message_is_written_as_the_wire_has_it(message: wire.Wire, text: bytes) -> None:
+def test_a_message_is_written_as_the_wire_has_it(message: wire.WireStruct, text: bytes) -> None:
     assert msgspec.json.encode(message) == text
     assert msgspec.json.decode(text, type=type(message)) == message
 

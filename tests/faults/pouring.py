@@ -17,9 +17,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from zlib import crc32
 
-from holdfast.exec.keeper.client_loop import Keeping, Kept, Order
+from holdfast.exec.keeper.client_loop import KeeperClient, KeptProcess, ProcessSpec
 from holdfast.exec.model import Closed, Event, Exited, Output
-from holdfast.exec.storage.retention import Retained
+from holdfast.exec.storage.retention import OutputFiles
 from holdfast.exec.storage.retention_loop import Retention
 
 LIMIT = 16 * 2**20
@@ -55,13 +55,13 @@ async def tell(retention: Retention, log: int) -> None:
 
 
 async def keep(state: Path, noise: Path) -> None:
-    keeping = await Keeping.open(state)
+    keeping = await KeeperClient.open(state)
     log = os.open(state / "told", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     kept = next(iter(await keeping.adopt()), None)
     if kept is None and not is_over(state):
         env = {"PATH": "/usr/bin:/bin"}
         command = ("sh", "-c", f"cat {noise}; exit 7")
-        kept = await keeping.start(Order(key=KEY, argv=command, cwd="/", env=env))
+        kept = await keeping.start(ProcessSpec(key=KEY, argv=command, cwd="/", env=env))
     if kept is not None:
         retention = Retention.open(state / KEY, kept, bytes_max=LIMIT, is_needed=True)
         await tell(retention, log)
@@ -74,7 +74,7 @@ def is_over(state: Path) -> bool:
     """Whether a former server has seen the end of it, told it and let the process go."""
     if not (state / KEY).exists():
         return False
-    retained = Retained.found(state / KEY)
+    retained = OutputFiles.found(state / KEY)
     retained.close()
     return retained.position.is_closed
 
@@ -98,7 +98,7 @@ def complaints(state: Path, noise: bytes) -> list[str]:
     return found[:3]
 
 
-async def _held_by_nobody(_self: Kept, *_asked: object) -> bool:
+async def _held_by_nobody(_self: KeptProcess, *_asked: object) -> bool:
     """The bug: the position is only in a process that can die."""
     return True
 
@@ -107,7 +107,7 @@ def main_when_told(state: Path, noise: Path, habits: list[str], told: Connection
     """Be ready to begin, but let a tracer attach first: a message says that it has."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if "alone" in habits:
-        setattr(Kept, "hold_position", _held_by_nobody)  # noqa: B010  # mypy: it is a plant
+        setattr(KeptProcess, "hold_position", _held_by_nobody)  # noqa: B010  # mypy: it is a plant
     told.send_bytes(b"all is loaded")
     told.recv_bytes()
     asyncio.run(keep(state, noise))

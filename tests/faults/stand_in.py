@@ -17,13 +17,13 @@ import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from holdfast.exec.keeper.client_loop import Keeping, Kept, Order, Terminal
+from holdfast.exec.keeper.client_loop import KeeperClient, KeptProcess, ProcessSpec, TerminalSize
 from holdfast.exec.model import Closed, Event, Exited, Output
-from holdfast.exec.server.state_records import ProcessRecord, Records
+from holdfast.exec.server.state_records import ProcessRecord, StateRecords
 from holdfast.exec.storage import splice as source
-from holdfast.exec.storage.retention import Retained
+from holdfast.exec.storage.retention import OutputFiles
 from holdfast.exec.storage.retention_loop import Retention
-from holdfast.exec.storage.splice import MOVE_BYTES_MAX, Place
+from holdfast.exec.storage.splice import MOVE_BYTES_MAX, SpliceTarget
 from holdfast.world import SystemDisk
 
 PRINTER = (
@@ -33,15 +33,15 @@ PRINTER = (
 LATE_PRINTER = "(sleep 0.1; {printer}) & exit 7"
 
 
-def order(number: int, lines: int) -> Order:
+def order(number: int, lines: int) -> ProcessSpec:
     key = f"printer-{number}"
     printer = PRINTER.format(lines=lines, key=key)
-    return Order(
+    return ProcessSpec(
         key=key,
         argv=("sh", "-c", LATE_PRINTER.format(printer=printer) if number % 3 == 1 else printer),
         cwd="/",
         env={"PATH": "/usr/bin:/bin"},
-        terminal=Terminal() if number % 3 == 2 else None,
+        terminal=TerminalSize() if number % 3 == 2 else None,
     )
 
 
@@ -63,7 +63,7 @@ def is_over(state: Path, key: str) -> bool:
     """Whether a former server has seen the end of it, told it and let the process go."""
     if not place(state, key).exists():
         return False
-    retained = Retained.found(place(state, key))
+    retained = OutputFiles.found(place(state, key))
     retained.close()
     return retained.position.is_closed
 
@@ -71,7 +71,7 @@ def is_over(state: Path, key: str) -> bool:
 class Teller:
     """Tells the log of one process what its retention has, from where the log ends."""
 
-    def __init__(self, state: Path, kept: Kept, retention: Retention) -> None:
+    def __init__(self, state: Path, kept: KeptProcess, retention: Retention) -> None:
         self.kept, self.retention = kept, retention
         self.closed = asyncio.Event()
         self._log = os.open(state / f"told-{kept.key}", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
@@ -91,7 +91,7 @@ class Teller:
             self.closed.set()
 
 
-def read_then_append(source: int, place: Place) -> int | None:
+def read_then_append(source: int, place: SpliceTarget) -> int | None:
     """The bug: for a moment the bytes are in a process that can die, and nowhere else."""
     try:
         data = os.read(source, MOVE_BYTES_MAX)
@@ -102,8 +102,8 @@ def read_then_append(source: int, place: Place) -> int | None:
 
 
 async def keep(state: Path, processes: int, lines: int) -> None:
-    keeping = await Keeping.open(state)
-    records = Records(state, SystemDisk())
+    keeping = await KeeperClient.open(state)
+    records = StateRecords(state, SystemDisk())
     records.prepare()
     known = {record.key: record for record in records.processes()}
     records.sweep(known.values())
@@ -142,7 +142,7 @@ def complaints(state: Path, processes: int, lines: int) -> list[str]:
     found: list[str] = []
     for number in range(processes):
         key = order(number, lines).key
-        retained = Retained.found(place(state, key))
+        retained = OutputFiles.found(place(state, key))
         events = list(retained.events(0, None, retained.position.next_seq))
         retained.close()
         told = (state / f"told-{key}").read_text().splitlines()

@@ -100,14 +100,14 @@ class Echo(WebSocketStream):
 
     async def give_back(self) -> list[bytes]:
         """Give every message back as it came, until the socket is let go of; return them all."""
-        assert self.outbox is not None
+        assert self.writer is not None
         came: list[bytes] = []
         try:
             while True:
-                for message in await self.inbox.receive():
+                for message in await self.read_queue.receive():
                     came.append(message)
                     if self.kinds.pop(0) is WSMsgType.TEXT:
-                        await self.outbox.send([message])
+                        await self.writer.send([message])
                     else:
                         await self._give_back_binary(message)
         except Failure:
@@ -115,10 +115,10 @@ class Echo(WebSocketStream):
         return came
 
     async def _give_back_binary(self, message: bytes) -> None:
-        assert self.outbox is not None
+        assert self.writer is not None
         if self.transport.is_client_side:
             self.transport.send(WSMsgType.BINARY, message)
-            await self.outbox.send([])  # lets go what picows was told to say
+            await self.writer.send([])  # lets go what picows was told to say
         else:
             head, *rest = text_parts([message], frame_bytes_max=FRAGMENT_BYTES)
             self._wire.push(bytes((head[0] ^ TEXT ^ BINARY,)) + head[1:], *rest)
@@ -133,7 +133,7 @@ async def serve_echo(listener: socket.socket) -> None:
         codec = server_codec(stream, judge=lambda _: ADMITTED, limits=LIMITS)
         stream.start(codec, handshake_longest=5.0)
         await settled.wait()
-        if stream.outbox is not None:
+        if stream.writer is not None:
             await stream.give_back()
 
 

@@ -13,9 +13,9 @@ import anyio
 import msgspec
 import pytest
 
-from holdfast.exec import Client, Policy, Process
+from holdfast.exec import Client, Process, RecoveryPolicy
 from holdfast.exec.failures import OutcomeUnknown, ReplayGap
-from holdfast.exec.model import Command, Exited, Output, State
+from holdfast.exec.model import ClientState, Command, Exited, Output
 from holdfast.rpc import Transport, connect_websocket
 from tests.exec.server.talking import Json, Served, end_keeper, served, until
 from tests.journeys.stage import linux_only
@@ -26,9 +26,9 @@ from tests.parts.model_acts import Say, run
 
 pytestmark = [pytest.mark.anyio, linux_only]
 
-POLICY = Policy(window=60.0, wait_first=0.01, wait_longest=0.2, settled=0.01)
+POLICY = RecoveryPolicy(window=60.0, wait_first=0.01, wait_longest=0.2, settled=0.01)
 # Servers that are killed as soon as they are there: a slow machine must not be called a lost one.
-PATIENT = Policy(window=120.0, wait_first=0.01, wait_longest=0.1, settled=0.01)
+PATIENT = RecoveryPolicy(window=120.0, wait_first=0.01, wait_longest=0.1, settled=0.01)
 ENV = {"PATH": "/usr/bin:/bin"}
 RSS_MB_MAX = 150
 EVERY_SERVER = pytest.mark.parametrize("server", ["ours", "codex"])
@@ -53,7 +53,7 @@ async def behind(server: str, place: Path) -> AsyncGenerator[tuple[ChaosProxy, s
 
 
 @asynccontextmanager
-async def client_of(url: str, policy: Policy = POLICY) -> AsyncGenerator[Client]:
+async def client_of(url: str, policy: RecoveryPolicy = POLICY) -> AsyncGenerator[Client]:
     async with Client(lambda: connect_websocket(url), policy=policy) as client:
         yield client
 
@@ -174,7 +174,7 @@ async def test_lines_come_once_and_in_order_whatever_is_done_to_the_connection(
         await harm(proxy)
         if server == "codex" and harm in (half_open, swallow):
             # It gives a session to nobody while it believes in the old connection.
-            await until(lambda: client.state is not State.CONNECTED, within=40)
+            await until(lambda: client.state is not ClientState.CONNECTED, within=40)
             await proxy.cut()
 
         assert await heard(process) == (lines(150), 0)
@@ -203,7 +203,7 @@ async def test_a_client_catches_up_with_a_process_that_never_pauses(tmp_path: Pa
         process = await client.start(printer(5000, 0.005))
         proxy.delay = 0.03  # there is always something new when an answer arrives
         await proxy.cut()
-        await until(lambda: client.state is State.RECOVERING)
+        await until(lambda: client.state is ClientState.RECOVERING)
         with anyio.fail_after(30):
             assert (await client.files.metadata("/")).is_directory
 

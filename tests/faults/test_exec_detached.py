@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.exec import Client, operating
 from holdfast.exec.model import Command
-from holdfast.exec.server.ownership import Policy
+from holdfast.exec.server.ownership import SessionPolicy
 from holdfast.failures import Failure
 from tests.exec.server.housing import Housed, housed
 from tests.exec.server.talking import PATH, until
@@ -60,7 +60,7 @@ async def test_terminate_ends_what_was_started(line: str, then: str, tmp_path: P
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)
 async def test_the_end_of_a_session_ends_what_was_started(line: str, tmp_path: Path) -> None:
-    async with housed(tmp_path / "state", Policy(detached_ttl=TTL)) as server:
+    async with housed(tmp_path / "state", SessionPolicy(detached_ttl=TTL)) as server:
         async with Client(server.dial) as client:
             process = await client.start(shell(line, tmp_path / "pid", ENDS))
             pid = await pid_in(tmp_path / "pid")
@@ -122,7 +122,7 @@ async def test_what_was_left_running_is_listed(line: str, tmp_path: Path) -> Non
 
 @pytest.mark.promise("X9")
 async def test_a_process_to_keep_outlives_the_time_of_its_session(tmp_path: Path) -> None:
-    async with housed(tmp_path / "state", Policy(detached_ttl=TTL)) as server:
+    async with housed(tmp_path / "state", SessionPolicy(detached_ttl=TTL)) as server:
         kept, other = tmp_path / "kept", tmp_path / "other"
         async with Client(server.dial) as client:
             line = "sh -c 'echo $$ > {}; sleep 2' & wait"
@@ -139,7 +139,7 @@ async def test_a_process_to_keep_outlives_the_time_of_its_session(tmp_path: Path
             (listed,) = await again.processes()
             assert listed.process_id == process.id
             assert await (await again.follow(listed)).wait() == 7
-        await until(lambda: not server.house.plane.has_sessions, within=60)
+        await until(lambda: not server.shared.sessions.has_sessions, within=60)
 
 
 def command_kept(command: Command) -> Command:

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.codex.wire.generated import CommandExecutionThreadItem
 from holdfast.exec.failures import RecoveryTimedOut
-from holdfast.exec.model import State
+from holdfast.exec.model import ClientState
 from holdfast.failures import ungrouped
 from tests.exec.server.talking import until
 from tests.faults.test_exec_chaos import behind, client_of, heard, shell
@@ -114,7 +114,7 @@ async def ours(cell: Cell, url: str) -> AsyncGenerator[list[str]]:
 
     with ungrouped():
         async with client_of(url) as client, anyio.create_task_group() as tasks:
-            cell.has_noticed = lambda: client.state is not State.CONNECTED
+            cell.has_noticed = lambda: client.state is not ClientState.CONNECTED
             tasks.start_soon(hear)
             yield outcomes
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.exec import Client, Policy
-from holdfast.exec.model import State
+from holdfast.exec import Client, RecoveryPolicy
+from holdfast.exec.model import ClientState
 from holdfast.rpc import PingPolicy, WebSocketLimits, connect_websocket
 from tests.exec.server.talking import served, until
 from tests.faults.test_exec_chaos import heard, printer, shell
@@ -21,7 +21,9 @@ from tests.parts.netns import Network, network
 
 pytestmark = [pytest.mark.anyio, linux_only]
 
-POLICY = Policy(window=60.0, wait_first=0.05, wait_longest=0.5, settled=0.05, answer_longest=5.0)
+POLICY = RecoveryPolicy(
+    window=60.0, wait_first=0.05, wait_longest=0.5, settled=0.05, answer_longest=5.0
+)
 IMPATIENT = WebSocketLimits(pulse=PingPolicy(every=0.5, silence_longest=1.0))
 OUTAGE = 1.5  # longer than an impatient client believes in a silent connection
 
@@ -43,20 +45,20 @@ async def far_away(
 
 async def unplugged(cable: Network, client: Client) -> None:
     cable.unplug()
-    await until(lambda: client.state is State.RECOVERING)
+    await until(lambda: client.state is ClientState.RECOVERING)
     await anyio.sleep(OUTAGE)
     cable.plug_in()
 
 
 async def misled(cable: Network, client: Client) -> None:
     cable.mislead()
-    await until(lambda: client.state is State.RECOVERING)
+    await until(lambda: client.state is ClientState.RECOVERING)
     cable.lead()
 
 
 async def moved(cable: Network, client: Client) -> None:
     cable.remove()
-    await until(lambda: client.state is State.RECOVERING)
+    await until(lambda: client.state is ClientState.RECOVERING)
     cable.move()
 
 
@@ -99,7 +101,7 @@ async def test_a_cable_that_comes_back_in_time_is_not_noticed(tmp_path: Path) ->
             cable.plug_in()
 
         assert await heard(process) == ("one\ntwo\n", 0)
-        assert client.state is State.CONNECTED
+        assert client.state is ClientState.CONNECTED
 
 
 @pytest.mark.long
@@ -110,7 +112,7 @@ async def test_a_cable_that_is_unplugged_for_longer_than_both_sides_believe_in_i
     async with far_away(tmp_path / "state", WebSocketLimits()) as (cable, client):
         process = await client.start(printer(500, 0.05))
         cable.unplug()
-        await until(lambda: client.state is State.RECOVERING, within=20)
+        await until(lambda: client.state is ClientState.RECOVERING, within=20)
         await anyio.sleep(12)
         cable.plug_in()
 

@@ -16,9 +16,9 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.exec import Client, Policy
+from holdfast.exec import Client, RecoveryPolicy
 from holdfast.exec.failures import KeeperMismatched
-from holdfast.exec.keeper.discovery import lock_state, summon
+from holdfast.exec.keeper.discovery import connect_keeper, lock_state
 from holdfast.exec.keeper.protocol import VERSIONS
 from holdfast.exec.model import Closed, Command, Event, Exited, Output
 from holdfast.failures import ungrouped
@@ -34,7 +34,7 @@ from tests.parts import keeper_version_1
 
 pytestmark = [pytest.mark.anyio, linux_only]
 
-POLICY = Policy(window=60.0, wait_first=0.01, wait_longest=0.02)
+POLICY = RecoveryPolicy(window=60.0, wait_first=0.01, wait_longest=0.02)
 WORD = Command(version_1.ARGV, cwd="/", env={"PATH": "/usr/bin:/bin"}, has_stdin=True)
 SAID: list[Event] = [
     Output(1, "stdout", b"one\n"),
@@ -181,7 +181,7 @@ async def test_a_keeper_of_version_1_is_not_told_to_later_versions(tmp_path: Pat
     with keeper_1(state):
         lock = lock_state(state)
         with pytest.raises(KeeperMismatched) as raised:
-            summon(state, versions=(2, 3))
+            connect_keeper(state, versions=(2, 3))
         os.close(lock)
 
     assert raised.value == KeeperMismatched(state=str(state), ours=(2, 3), theirs=(1,))
@@ -202,7 +202,7 @@ def heard_from(keeper: socket.socket) -> tuple[dict[str, Any], list[int]]:
 def our_keeper(state: Path) -> Iterator[socket.socket]:
     """Our keeper, as a server of version 1 meets it."""
     lock = lock_state(state)
-    summon(state).connection.close()
+    connect_keeper(state).connection.close()
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as keeper:
         keeper.settimeout(60)
         keeper.connect(str(state / "keeper.sock"))

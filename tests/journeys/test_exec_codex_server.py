@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.exec.client.client import Client
 from holdfast.exec.client.process import Process
-from holdfast.exec.client.recovery import Policy
+from holdfast.exec.client.recovery import RecoveryPolicy
 from holdfast.exec.client.transport import ProcessTransport
 from holdfast.exec.failures import (
     CapabilityMissing,
@@ -29,7 +29,7 @@ from holdfast.exec.failures import (
     StartFailed,
     StdinClosed,
 )
-from holdfast.exec.model import Closed, Command, Event, Exited, Fetch, Output, State
+from holdfast.exec.model import ClientState, Closed, Command, Event, Exited, Fetch, Output
 from holdfast.exec.server.model import WalkOptions
 from holdfast.failures import Failure
 from holdfast.rpc.transports.websocket import connect_websocket
@@ -40,7 +40,7 @@ from tests.parts.codex_binary import codex_binary
 
 pytestmark = pytest.mark.anyio
 
-POLICY = Policy(window=60.0, wait_first=0.05, wait_longest=0.5, settled=0.05)
+POLICY = RecoveryPolicy(window=60.0, wait_first=0.05, wait_longest=0.5, settled=0.05)
 ENV = {"PATH": "/usr/bin:/bin"}
 
 
@@ -68,7 +68,7 @@ def server_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 @asynccontextmanager
 async def connected(
-    port: int, policy: Policy = POLICY
+    port: int, policy: RecoveryPolicy = POLICY
 ) -> AsyncGenerator[tuple[Client, ChaosProxy]]:
     async with chaos_proxy(port) as (proxy, url):
         async with Client(lambda: connect_websocket(url), policy=policy) as client:
@@ -291,7 +291,7 @@ async def test_a_gap_fails_only_the_process_that_has_it(server_port: int, tmp_pa
             await followed(loud)
         await soft.write(b"still\n")
         assert said(await followed(soft)) == b"soft\nstill\n"
-        assert client.state is State.CONNECTED
+        assert client.state is ClientState.CONNECTED
 
 
 @pytest.mark.promise("X3")
@@ -300,7 +300,7 @@ async def test_a_session_that_is_still_attached_is_waited_for(server_port: int) 
         process = await client.start(shell("sleep 1; echo done"))
         await proxy.half_open()
         await anyio.sleep(0.5)  # refused with -32010 meanwhile
-        assert client.state is State.RECOVERING
+        assert client.state is ClientState.RECOVERING
         await proxy.cut()  # now the server notices too
 
         assert said(await followed(process)) == b"done\n"
@@ -324,7 +324,7 @@ async def failures_of_all(client: Client, process: Process) -> list[Failure]:
 
 async def until_cut(client: Client, proxy: ChaosProxy) -> None:
     await proxy.cut()
-    while client.state is State.CONNECTED:  # noqa: ASYNC110  # the state sets no event
+    while client.state is ClientState.CONNECTED:  # noqa: ASYNC110  # the state sets no event
         await anyio.sleep(0.001)
 
 
@@ -335,7 +335,7 @@ async def test_a_black_hole_is_noticed(server_port: int) -> None:
         process = await client.start(shell("read x; echo $x", has_stdin=True))
         proxy.swallow()
         with anyio.fail_after(30):
-            while client.state is State.CONNECTED:  # noqa: ASYNC110  # the state sets no event
+            while client.state is ClientState.CONNECTED:  # noqa: ASYNC110  # the state sets no event
                 await anyio.sleep(0.01)
         await proxy.cut()  # this server takes nobody's session over
         await process.write(b"back\n")
@@ -362,7 +362,7 @@ async def test_a_server_that_does_not_know_the_session_fails_all_with_one_failur
 async def test_a_server_that_does_not_come_back_fails_all_with_one_failure(
     server_port: int,
 ) -> None:
-    policy = Policy(window=1.0, wait_first=0.1, wait_longest=0.2)
+    policy = RecoveryPolicy(window=1.0, wait_first=0.1, wait_longest=0.2)
     async with connected(server_port, policy) as (client, proxy):
         process = await client.start(shell("sleep 60"))
         proxy.refuses = True

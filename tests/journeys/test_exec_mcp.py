@@ -13,8 +13,8 @@ import msgspec
 import pytest
 from anyio.abc import TaskStatus
 
-from holdfast.exec import Client, Policy, ProcessTransport
-from holdfast.exec.model import Command, State
+from holdfast.exec import Client, ProcessTransport, RecoveryPolicy
+from holdfast.exec.model import ClientState, Command
 from holdfast.rpc import Connection, ConnectionConfig, Subscription, connect_websocket
 from holdfast.rpc.model import Dialect
 from tests.exec.server.talking import PATH, Served, end_keeper, served
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.anyio, linux_only]
 
 Json = dict[str, Any]  # Any: JSON, as the protocol defines it
 
-POLICY = Policy(window=20.0, wait_first=0.05, wait_longest=0.5, settled=0.05)
+POLICY = RecoveryPolicy(window=20.0, wait_first=0.05, wait_longest=0.5, settled=0.05)
 TERMS = ConnectionConfig(dialect=Dialect(jsonrpc=True))
 PATIENCE = 60.0
 PROGRESS = "notifications/progress"
@@ -200,7 +200,7 @@ async def test_many_calls_at_once_through_cuts_are_answered_each_with_its_own(
                 stage.proxy.cut_after["up"] = 20_000 + 7 * batch
                 stage.proxy.cut_after["down"] = 30_000 + 11 * batch
 
-        assert stage.client.state is not State.FAILED
+        assert stage.client.state is not ClientState.FAILED
         assert stage.proxy.dials > 3
     assert answers == {number: f"Echo: {number}:" + "x" * 5000 for number in range(100)}
 

@@ -15,7 +15,7 @@ from mcp.types import CallToolResult, TextContent
 
 from holdfast.exec import Client, mcp_streams
 from holdfast.exec.keeper.discovery import has_keeper
-from holdfast.exec.model import Command, State
+from holdfast.exec.model import ClientState, Command
 from holdfast.rpc import connect_websocket
 from tests.exec.server.talking import PATH, is_alive, served
 from tests.journeys.stage import linux_only
@@ -130,7 +130,7 @@ async def test_many_calls_at_once_through_cuts_at_any_byte_get_each_its_own_answ
                 for number in range(batch * 20, batch * 20 + 20):
                     tasks.start_soon(echo, number)
 
-        assert stage.client.state is not State.FAILED
+        assert stage.client.state is not ClientState.FAILED
         assert stage.proxy.dials > 3
     assert answers == {number: f"Echo: {number}:" + "x" * 5000 for number in range(60)}
 

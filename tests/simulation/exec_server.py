@@ -316,7 +316,7 @@ class Attendance:
             self._unread_bytes_max = min(
                 asked.unread_bytes_max, 8 * self.server.traits.retained_max
             )
-        can = wire.Capabilities(first_retained_seq=is_ours, close_stdin=is_ours)
+        can = wire.ServerCapabilities(first_retained_seq=is_ours, close_stdin=is_ours)
         shell = wire.ShellInfo("sh", "/bin/sh")
         info = wire.EnvironmentInfo(shell, capabilities=can)
         return wire.InitializeResult(self._session.id, info, self._unread_bytes_max)

@@ -10,21 +10,21 @@ import pytest
 
 from holdfast.exec.client.client import Client
 from holdfast.exec.client.process import Process
-from holdfast.exec.client.recovery import Policy
+from holdfast.exec.client.recovery import RecoveryPolicy
 from holdfast.exec.failures import (
     OutcomeUnknown,
     RecoveryTimedOut,
     ReplayGap,
     SessionExpired,
 )
-from holdfast.exec.model import Closed, Command, Event, State
+from holdfast.exec.model import ClientState, Closed, Command, Event
 from holdfast.failures import Failure
 from holdfast.rpc import HeartbeatPolicy
 from tests.plugins.seeds import Sweep
 from tests.simulation.exec_server import SimProcess, SimServer, Traits
 from tests.simulation.harness import Trial
 
-POLICY = Policy(window=25.0, settled=2.0, answer_longest=4.0)
+POLICY = RecoveryPolicy(window=25.0, settled=2.0, answer_longest=4.0)
 RHYTHM = HeartbeatPolicy(interval=1.0, patience=1.0, misses_max=2)
 TROUBLE = 30.0
 CALM = 200.0  # virtual seconds in which everything is done once the links are well
@@ -179,7 +179,7 @@ async def live(trial: Trial, traits: Traits, *, loses_state: bool = False) -> No
         server = SimServer(trial.chance, backstage, traits)
         with anyio.fail_after(TROUBLE + CALM):
             async with Client(
-                server.dial, policy=POLICY, rhythm=RHYTHM, unread_bytes_max=40
+                server.dial, policy=POLICY, heartbeat_policy=RHYTHM, unread_bytes_max=40
             ) as client:
                 user = User(trial, client)
                 async with anyio.create_task_group() as tasks:
@@ -187,7 +187,7 @@ async def live(trial: Trial, traits: Traits, *, loses_state: bool = False) -> No
                         tasks.start_soon(user.work, f"p{number}")
                     await Trouble(trial, server, loses_state=loses_state).make()
                 trial.note(client.state.value)
-                assert client.state is State.FAILED or client.failure is None
+                assert client.state is ClientState.FAILED or client.failure is None
                 assert client.failure is None or isinstance(client.failure, FOR_GOOD)
                 check(server, user)
         backstage.cancel_scope.cancel()

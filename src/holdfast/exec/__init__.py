@@ -12,23 +12,23 @@ from holdfast import lazy_exports
 
 if TYPE_CHECKING:
     from holdfast.exec.client.client import Client
-    from holdfast.exec.client.files import Files
-    from holdfast.exec.client.http import Web, WebStream
+    from holdfast.exec.client.files import RemoteFiles
+    from holdfast.exec.client.http import RemoteHttp, RemoteHttpStream
     from holdfast.exec.client.mcp import mcp_streams
     from holdfast.exec.client.operator import Operator, end_orphans, find_orphans, operating
     from holdfast.exec.client.process import Process
-    from holdfast.exec.client.recovery import Policy
+    from holdfast.exec.client.recovery import RecoveryPolicy
     from holdfast.exec.client.transport import ProcessTransport
 
 __all__ = [
     "Client",
-    "Files",
     "Operator",
-    "Policy",
     "Process",
     "ProcessTransport",
-    "Web",
-    "WebStream",
+    "RecoveryPolicy",
+    "RemoteFiles",
+    "RemoteHttp",
+    "RemoteHttpStream",
     "end_orphans",
     "find_orphans",
     "mcp_streams",
@@ -39,13 +39,13 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "Client": "client.client",
-        "Files": "client.files",
+        "RemoteFiles": "client.files",
         "Operator": "client.operator",
-        "Policy": "client.recovery",
+        "RecoveryPolicy": "client.recovery",
         "Process": "client.process",
         "ProcessTransport": "client.transport",
-        "Web": "client.http",
-        "WebStream": "client.http",
+        "RemoteHttp": "client.http",
+        "RemoteHttpStream": "client.http",
         "end_orphans": "client.operator",
         "find_orphans": "client.operator",
         "mcp_streams": "client.mcp",

@@ -415,7 +415,7 @@ class TokenUnsafe(
     reason: str
 
 
-class ExtraMissing(
+class SdkMissing(
     Failure,
     code="EXEC_EXTRA_MISSING",
     kind=Kind.MISCONFIGURED,

@@ -48,7 +48,7 @@ class Credit:
             self._bytes -= self._told.popleft()[1]
 
 
-class Receipts:
+class Acknowledgements:
     """Decides when to say what was taken: at half of what is told, so that nobody waits for it."""
 
     def __init__(self) -> None:

@@ -130,7 +130,7 @@ AWAITS_READER = "reader"
 """What stands in place of a code where a process waits for whoever reads its output."""
 
 
-class State(StrEnum):
+class ClientState(StrEnum):
     """Where a client stands."""
 
     CONNECTED = "connected"

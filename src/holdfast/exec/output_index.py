@@ -32,7 +32,7 @@ _STARTS = struct.Struct("<QQ")
 SUM = struct.Struct("<I")
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     """What happened to the process."""
 
     OUTPUT = 1
@@ -41,7 +41,7 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class IndexHeader:
     """Which output is still kept, and where the exit is noted, which may be dropped like all.
 
     `rings` is how many bytes the ring has in which a stream is kept, 0 for a file that grows.
@@ -60,14 +60,14 @@ class Header:
         return body + _summed(body, 0)
 
 
-class Record(NamedTuple):
+class IndexRecord(NamedTuple):
     """One event of a process: a piece of output, its exit, or that all has been said.
 
     `starts` is how long both streams were before it; a terminal has one stream, the first.
     """
 
     seq: int
-    kind: Kind
+    kind: RecordKind
     starts: tuple[int, int]
     stream: int = 0
     length: int = 0
@@ -106,7 +106,7 @@ def read_cost(data: bytes, seq: int) -> int:
     return cost_before(seq, _STARTS.unpack_from(data))
 
 
-def read_header(data: bytes) -> Header | None:
+def read_header(data: bytes) -> IndexHeader | None:
     """The header that these bytes are, if they are one."""
     body, checksum = data[: _HEADER.size], data[_HEADER.size :]
     if checksum != _summed(body, 0):
@@ -115,18 +115,18 @@ def read_header(data: bytes) -> Header | None:
     if form not in (_FORMAT, _FORMAT_WITH_RINGS):
         return None
     rings = (units[0] * RING_UNIT, units[1] * RING_UNIT)
-    return Header(first=first, exit_seq=exit_seq, exit_status=exit_status, rings=rings)
+    return IndexHeader(first=first, exit_seq=exit_seq, exit_status=exit_status, rings=rings)
 
 
-def read_record(data: bytes, seq: int) -> Record | None:
+def read_record(data: bytes, seq: int) -> IndexRecord | None:
     """The record `seq` that these bytes are, if they are that one whole."""
     body, checksum = data[: RECORD.size], data[RECORD.size :]
     if checksum != _summed(body, seq):
         return None
     first, second, length, status, kind, stream = RECORD.unpack_from(data)
-    return Record(
+    return IndexRecord(
         seq=seq,
-        kind=Kind(kind),
+        kind=RecordKind(kind),
         starts=(first, second),
         stream=stream,
         length=length,
@@ -135,7 +135,7 @@ def read_record(data: bytes, seq: int) -> Record | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class IndexPosition:
     """How far the index has come: its next number, and how much of each stream it covers."""
 
     next_seq: int = 1
@@ -149,22 +149,25 @@ class Position:
         """How many bytes everything takes that there has ever been."""
         return cost_before(self.next_seq, self.covered)
 
-    def after(self, record: Record) -> Position:
+    def after(self, record: IndexRecord) -> IndexPosition:
         """How far it has come with one more record."""
         assert record.seq == self.next_seq and record.starts == self.covered, "records adjoin"
-        is_exit = record.kind is Kind.EXITED
-        return Position(
+        is_exit = record.kind is RecordKind.EXITED
+        return IndexPosition(
             next_seq=record.seq + 1,
             covered=record.ends,
             exit_seq=record.seq if is_exit else self.exit_seq,
             exit_status=record.status if is_exit else self.exit_status,
-            is_closed=record.kind is Kind.CLOSED,
+            is_closed=record.kind is RecordKind.CLOSED,
         )
 
 
 def recover(
-    header: Header, count: int, record_at: Callable[[int], Record | None], sizes: tuple[int, int]
-) -> tuple[Header, Position]:
+    header: IndexHeader,
+    count: int,
+    record_at: Callable[[int], IndexRecord | None],
+    sizes: tuple[int, int],
+) -> tuple[IndexHeader, IndexPosition]:
     """How far an index of `count` records had come when its writer died.
 
     What was torn at its end does not count, nor what speaks of output that the files do not have.
@@ -176,25 +179,25 @@ def recover(
         ):
             break
     else:
-        return Header(first=1, rings=header.rings), Position()
+        return IndexHeader(first=1, rings=header.rings), IndexPosition()
     has_exit = 0 < header.exit_seq <= last.seq
     noted = record_at(header.exit_seq) if has_exit and header.exit_seq >= header.first else None
-    if noted is not None and noted.kind is not Kind.EXITED:
+    if noted is not None and noted.kind is not RecordKind.EXITED:
         has_exit = False  # its writer died between the header and the record
     if not has_exit:
         header = replace(header, exit_seq=0, exit_status=0)
-    return header, Position(
+    return header, IndexPosition(
         next_seq=last.seq + 1,
         covered=last.ends,
         exit_seq=header.exit_seq if has_exit else None,
         exit_status=header.exit_status if has_exit else None,
-        is_closed=last.kind is Kind.CLOSED,
+        is_closed=last.kind is RecordKind.CLOSED,
     )
 
 
 def first_within(
     bytes_max: int,
-    position: Position,
+    position: IndexPosition,
     bounds: tuple[int, int],
     cost_before: Callable[[int], int],
 ) -> int:
@@ -222,15 +225,15 @@ def _summed(body: bytes, seq: int) -> bytes:
 _SUMMED_RECORD = struct.Struct(f"{RECORD.format}{SUM.format.removeprefix('<')}")
 _RUN_BYTES_MAX = 512 * 2**10  # so much is told in one go
 _RUNS_MAX = 4
-_OUTPUT = int(Kind.OUTPUT)
-_KINDS = {int(kind): kind for kind in Kind}
+_OUTPUT = int(RecordKind.OUTPUT)
+_KINDS = {int(kind): kind for kind in RecordKind}
 
 
 Pieces = Iterator[tuple[int, memoryview]]
 """The number of each record with its part of the output, to be used before the next is taken."""
 
 
-class Damaged(ValueError):
+class RecordDamaged(ValueError):
     """A record is not what was written there: something has changed it on the disk."""
 
     def __init__(self, seq: int) -> None:
@@ -238,14 +241,14 @@ class Damaged(ValueError):
         self.seq = seq
 
 
-class Run(NamedTuple):
+class RecordRun(NamedTuple):
     """Records in a row that are read as one: pieces of one stream's output, or one exit or close.
 
     `lengths` has a number for each of them; what has no output has none of it.
     """
 
     first_seq: int
-    kind: Kind
+    kind: RecordKind
     stream: int
     offset: int
     lengths: list[int]
@@ -262,12 +265,12 @@ class Run(NamedTuple):
         return self.first_seq + len(self.lengths) - 1
 
 
-def read_runs(data: bytes, first_seq: int, *, bytes_max: int, is_begun: bool) -> list[Run]:
+def read_runs(data: bytes, first_seq: int, *, bytes_max: int, is_begun: bool) -> list[RecordRun]:
     """What the records from a number on are about, as far as `bytes_max` has room for the output.
 
-    Unless it `is_begun`, the first piece is there whatever its size. Raises `Damaged`.
+    Unless it `is_begun`, the first piece is there whatever its size. Raises `RecordDamaged`.
     """
-    runs: list[Run] = []
+    runs: list[RecordRun] = []
     lengths: list[int] = []
     of, size, room = -1, 0, bytes_max
     # Fifteen thousand times a gigabyte: as `read_record`, without a record.
@@ -277,20 +280,22 @@ def read_runs(data: bytes, first_seq: int, *, bytes_max: int, is_begun: bool) ->
         if crc32(data[begin : begin + RECORD.size], seq & 0xFFFFFFFF) != checksum:
             if runs:
                 break  # what is before it can be told
-            raise Damaged(seq)
+            raise RecordDamaged(seq)
         if is_begun and length and length > room:
             break
         is_begun, room = is_begun or length > 0, room - length
         if kind != _OUTPUT or stream != of or size + length > _RUN_BYTES_MAX:
             of, size, lengths = stream if kind == _OUTPUT else -1, 0, []
             offset = second if stream else first
-            runs.append(Run(seq, _KINDS[kind], stream, offset, lengths, status))
+            runs.append(RecordRun(seq, _KINDS[kind], stream, offset, lengths, status))
         lengths.append(length)
         size += length
     return runs
 
 
-def covering(position: Position, sizes: tuple[int, int]) -> tuple[bytes, Position, Run | None]:
+def uncovered_records(
+    position: IndexPosition, sizes: tuple[int, int]
+) -> tuple[bytes, IndexPosition, RecordRun | None]:
     """Records for all output that is in the files and not in the index, and how far they go.
 
     Also what they are about, if that is one stream, as it would be read back.
@@ -301,12 +306,12 @@ def covering(position: Position, sizes: tuple[int, int]) -> tuple[bytes, Positio
     for stream, size in enumerate(sizes):
         if size <= covered[stream]:
             continue
-        run = None if records else Run(seq, Kind.OUTPUT, stream, covered[stream], [], 0)
+        run = None if records else RecordRun(seq, RecordKind.OUTPUT, stream, covered[stream], [], 0)
         lengths = [CHUNK_BYTES_MAX] * ((size - covered[stream]) // CHUNK_BYTES_MAX)
         if (rest := (size - covered[stream]) % CHUNK_BYTES_MAX) > 0:
             lengths.append(rest)
         first, second = covered
-        # As often as runs are read: as `Record.pack`, without the record.
+        # As often as runs are read: as `IndexRecord.pack`, without the record.
         for length in lengths:
             body = pack(first, second, length, 0, _OUTPUT, stream)
             records += (body, pack_sum(crc32(body, seq & 0xFFFFFFFF)))
@@ -320,7 +325,7 @@ def covering(position: Position, sizes: tuple[int, int]) -> tuple[bytes, Positio
             run.lengths.extend(lengths)
     if not records:
         return b"", position, None
-    after = Position(
+    after = IndexPosition(
         next_seq=seq,
         covered=covered,
         exit_seq=position.exit_seq,
@@ -330,16 +335,16 @@ def covering(position: Position, sizes: tuple[int, int]) -> tuple[bytes, Positio
     return b"".join(records), after, run
 
 
-class Recent:
-    """The last few runs that `covering` made, each with what everything before it costs.
+class RecentRuns:
+    """The last few runs that `uncovered_records` made, each with what everything before it costs.
 
     Of such a run all pieces but the last have the full size. A run is forgotten as a whole.
     """
 
     def __init__(self) -> None:
-        self._runs: deque[tuple[Run, int]] = deque(maxlen=_RUNS_MAX)
+        self._runs: deque[tuple[RecordRun, int]] = deque(maxlen=_RUNS_MAX)
 
-    def put(self, run: Run, cost: int) -> None:
+    def put(self, run: RecordRun, cost: int) -> None:
         """Remember one more."""
         self._runs.append((run, cost))
 
@@ -350,7 +355,9 @@ class Recent:
             return None
         return found[1] + (seq - found[0].first_seq) * (CHUNK_BYTES_MAX + RECORD_BYTES)
 
-    def parts(self, seq: int, count: int, *, bytes_max: int, is_begun: bool) -> list[Run] | None:
+    def parts(
+        self, seq: int, count: int, *, bytes_max: int, is_begun: bool
+    ) -> list[RecordRun] | None:
         """What so many records from a number on are about, as `read_runs` reads them.
 
         As far as that is known: None if the first is in none of the runs.
@@ -359,18 +366,20 @@ class Recent:
         if found is None:
             return None
         run = found[0]
-        begin, room, parts = seq - run.first_seq, bytes_max, list[Run]()
+        begin, room, parts = seq - run.first_seq, bytes_max, list[RecordRun]()
         stop, lengths = min(begin + count, len(run.lengths)), run.lengths
         while begin < stop and not (is_begun and lengths[begin] > room):
             fits = max(1, min(room, _RUN_BYTES_MAX) // CHUNK_BYTES_MAX)
             end, is_begun = min(stop, begin + fits), True
             offset = run.offset + begin * CHUNK_BYTES_MAX
-            part = Run(run.first_seq + begin, run.kind, run.stream, offset, lengths[begin:end], 0)
+            part = RecordRun(
+                run.first_seq + begin, run.kind, run.stream, offset, lengths[begin:end], 0
+            )
             parts.append(part)
             begin, room = end, room - (end - begin - 1) * CHUNK_BYTES_MAX - lengths[end - 1]
         return parts
 
-    def _find(self, seq: int) -> tuple[Run, int] | None:
+    def _find(self, seq: int) -> tuple[RecordRun, int] | None:
         for found in self._runs:
             first = found[0].first_seq
             if first <= seq < first + len(found[0].lengths):

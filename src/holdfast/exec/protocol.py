@@ -21,11 +21,11 @@ Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 """What one can count to: a number that every machine has room for."""
 
 
-class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class WireStruct(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The form of every message on this wire; what has its default value is not written."""
 
 
-class Stream(StrEnum):
+class OutputStream(StrEnum):
     """Where output came from."""
 
     STDOUT = "stdout"
@@ -33,14 +33,14 @@ class Stream(StrEnum):
     PTY = "pty"
 
 
-class Versions(Wire, frozen=True, omit_defaults=False):
+class Versions(WireStruct, frozen=True, omit_defaults=False):
     """Ours: the oldest and the newest version of this wire that one side speaks."""
 
     oldest: int = 1
     newest: int = 1
 
 
-class InitializeParams(Wire, frozen=True):
+class InitializeParams(WireStruct, frozen=True):
     """How a client introduces itself, and which session it wants back.
 
     Ours: `unread_bytes_max` is how much of each process the client holds for a slow reader. `label`
@@ -54,14 +54,14 @@ class InitializeParams(Wire, frozen=True):
     label: str = ""
 
 
-class ShellInfo(Wire, frozen=True):
+class ShellInfo(WireStruct, frozen=True):
     """The shell that commands are meant for."""
 
     name: str
     path: str
 
 
-class Capabilities(Wire, frozen=True):
+class ServerCapabilities(WireStruct, frozen=True):
     """What this server can do beyond the common ground; absent means no."""
 
     close_stdin: bool = False  # ours, like all below
@@ -76,7 +76,7 @@ class Capabilities(Wire, frozen=True):
     forget: bool = False
 
 
-class EnvironmentInfo(Wire, frozen=True):
+class EnvironmentInfo(WireStruct, frozen=True):
     """What a client may want to know about the machine behind the server."""
 
     shell: ShellInfo
@@ -85,10 +85,10 @@ class EnvironmentInfo(Wire, frozen=True):
     platform_os: str | None = None
     temp_dir: str | None = None
     executor_version: str | None = None
-    capabilities: Capabilities = Capabilities()
+    capabilities: ServerCapabilities = ServerCapabilities()
 
 
-class InitializeResult(Wire, frozen=True):
+class InitializeResult(WireStruct, frozen=True):
     """The session that the connection now has.
 
     Ours: so much of each process (`unread_bytes_max`) is told, and no more until the client says
@@ -101,7 +101,7 @@ class InitializeResult(Wire, frozen=True):
     versions: Versions | None = None  # ours, for those who named theirs
 
 
-class EnvPolicy(Wire, frozen=True):
+class EnvPolicy(WireStruct, frozen=True):
     """Which of the server's own variables a process gets."""
 
     inherit: str  # all, core or none
@@ -111,7 +111,7 @@ class EnvPolicy(Wire, frozen=True):
     include_only: tuple[str, ...]
 
 
-class StartParams(Wire, frozen=True):
+class StartParams(WireStruct, frozen=True):
     """A process to start; `cwd` is a file URI.
 
     Ours: `rows` and `cols` are the size of its terminal from the start. If `keep`, it is kept until
@@ -132,7 +132,7 @@ class StartParams(Wire, frozen=True):
     keep: bool = False
 
 
-class StartResult(Wire, frozen=True):
+class StartResult(WireStruct, frozen=True):
     """The process runs.
 
     Ours: of one that is shut in, whether that is a full sandbox or a reduced one, and what that one
@@ -145,13 +145,13 @@ class StartResult(Wire, frozen=True):
     sandbox_lacks: tuple[str, ...] = ()
 
 
-class ProcessParams(Wire, frozen=True):
+class ProcessParams(WireStruct, frozen=True):
     """A process, and nothing else."""
 
     process_id: str
 
 
-class ReadParams(Wire, frozen=True):
+class ReadParams(WireStruct, frozen=True):
     """Which output is wanted, how much of it, and how long to wait for any."""
 
     process_id: str
@@ -160,7 +160,7 @@ class ReadParams(Wire, frozen=True):
     wait_ms: Count | None = None
 
 
-class Chunk(Wire, frozen=True):
+class Chunk(WireStruct, frozen=True):
     """A piece of output; `chunk` is base64."""
 
     seq: int
@@ -168,7 +168,7 @@ class Chunk(Wire, frozen=True):
     chunk: str
 
 
-class ReadResult(Wire, frozen=True, omit_defaults=False):
+class ReadResult(WireStruct, frozen=True, omit_defaults=False):
     """The output that is still kept, and how far the process has come."""
 
     chunks: tuple[Chunk, ...]
@@ -183,7 +183,7 @@ class ReadResult(Wire, frozen=True, omit_defaults=False):
     lost: bool | UnsetType = UNSET  # ours: `exit_code` stands for an end that is not known
 
 
-class WriteParams(Wire, frozen=True):
+class WriteParams(WireStruct, frozen=True):
     """Input for a process; the same write id is written once, however often it is sent."""
 
     process_id: str
@@ -191,26 +191,26 @@ class WriteParams(Wire, frozen=True):
     write_id: str
 
 
-class WriteResult(Wire, frozen=True):
+class WriteResult(WireStruct, frozen=True):
     """accepted, unknownProcess, stdinClosed or starting."""
 
     status: str
 
 
-class SignalParams(Wire, frozen=True):
+class SignalParams(WireStruct, frozen=True):
     """A signal for the group of a process; `interrupt`, and with the capability any other."""
 
     process_id: str
     signal: str
 
 
-class TerminateResult(Wire, frozen=True):
+class TerminateResult(WireStruct, frozen=True):
     """Whether the process was still running."""
 
     running: bool
 
 
-class ResizeParams(Wire, frozen=True):
+class ResizeParams(WireStruct, frozen=True):
     """Ours: the new size of a process's terminal."""
 
     process_id: str
@@ -218,14 +218,14 @@ class ResizeParams(Wire, frozen=True):
     cols: int
 
 
-class TakenParams(Wire, frozen=True):
+class TakenParams(WireStruct, frozen=True):
     """Ours, and news: the client needs nothing of a process up to this event any more."""
 
     process_id: str
     seq: int
 
 
-class ListedProcess(Wire, frozen=True, omit_defaults=False):
+class ListedProcess(WireStruct, frozen=True, omit_defaults=False):
     """Ours: one process of the session."""
 
     process_id: str
@@ -241,13 +241,13 @@ class ListedProcess(Wire, frozen=True, omit_defaults=False):
     lost: bool = False  # its keeper was lost: `exit_code` stands for an end that is not known
 
 
-class ListResult(Wire, frozen=True):
+class ListResult(WireStruct, frozen=True):
     """Ours: the processes of the session, oldest first."""
 
     processes: tuple[ListedProcess, ...]
 
 
-class OperatorProcess(Wire, frozen=True, omit_defaults=False):
+class OperatorProcess(WireStruct, frozen=True, omit_defaults=False):
     """Ours: a process of any session, and whether a connection has that session."""
 
     session_id: str
@@ -255,7 +255,7 @@ class OperatorProcess(Wire, frozen=True, omit_defaults=False):
     process: ListedProcess
 
 
-class DetachedProcess(Wire, frozen=True):
+class DetachedProcess(WireStruct, frozen=True):
     """Ours: what a process has started and left running; the ids are empty if it is forgotten."""
 
     pid: int
@@ -264,40 +264,40 @@ class DetachedProcess(Wire, frozen=True):
     process_id: str = ""
 
 
-class OperatorListResult(Wire, frozen=True):
+class OperatorListResult(WireStruct, frozen=True):
     """Ours: all processes of the server, and what they have started and left running."""
 
     processes: tuple[OperatorProcess, ...]
     detached: tuple[DetachedProcess, ...] = ()
 
 
-class LabelParams(Wire, frozen=True):
+class LabelParams(WireStruct, frozen=True):
     """Ours: all sessions of a label."""
 
     label: str
 
 
-class EndResult(Wire, frozen=True, omit_defaults=False):
+class EndResult(WireStruct, frozen=True, omit_defaults=False):
     """Ours: how many sessions were ended."""
 
     sessions: int
 
 
-class OperatorParams(Wire, frozen=True):
+class OperatorParams(WireStruct, frozen=True):
     """Ours: a process of any session."""
 
     session_id: str
     process_id: str
 
 
-class OperatorReadParams(Wire, frozen=True):
+class OperatorReadParams(WireStruct, frozen=True):
     """Ours: what is wanted of a process of any session."""
 
     session_id: str
     read: ReadParams
 
 
-class OperatorSignalParams(Wire, frozen=True):
+class OperatorSignalParams(WireStruct, frozen=True):
     """Ours: a signal for a process of any session."""
 
     session_id: str
@@ -305,19 +305,19 @@ class OperatorSignalParams(Wire, frozen=True):
     signal: str
 
 
-class PlaceParams(Wire, frozen=True):
+class PlaceParams(WireStruct, frozen=True):
     """Ours: a place, by the directory of its draft."""
 
     directory: str
 
 
-class BindResult(Wire, frozen=True):
+class BindResult(WireStruct, frozen=True):
     """Ours: a token; whoever shows it works in one place, and nowhere else."""
 
     token: str
 
 
-class Output(Wire, frozen=True, omit_defaults=False):
+class Output(WireStruct, frozen=True, omit_defaults=False):
     """News: a piece of output; `chunk` is base64."""
 
     process_id: str
@@ -326,7 +326,7 @@ class Output(Wire, frozen=True, omit_defaults=False):
     chunk: str
 
 
-class Exited(Wire, frozen=True, omit_defaults=False):
+class Exited(WireStruct, frozen=True, omit_defaults=False):
     """News: the process has ended; output may still follow."""
 
     process_id: str
@@ -336,14 +336,14 @@ class Exited(Wire, frozen=True, omit_defaults=False):
     lost: bool | UnsetType = UNSET  # ours: `exit_code` stands for an end that is not known
 
 
-class Closed(Wire, frozen=True, omit_defaults=False):
+class Closed(WireStruct, frozen=True, omit_defaults=False):
     """News: the process has ended and all its output has been told."""
 
     process_id: str
     seq: int
 
 
-class HttpTaken(Wire, frozen=True):
+class HttpTaken(WireStruct, frozen=True):
     """Ours, and news: so much of a body was read in all; `is_over`: no more of it is wanted."""
 
     request_id: str
@@ -351,7 +351,7 @@ class HttpTaken(Wire, frozen=True):
     is_over: bool = False
 
 
-class HttpDelta(Wire, frozen=True, omit_defaults=False):
+class HttpDelta(WireStruct, frozen=True, omit_defaults=False):
     """News: a piece of a streamed body, or its end."""
 
     request_id: str

@@ -20,7 +20,7 @@ from holdfast.exec.failures import (
     ReplayGap,
     SessionExpired,
 )
-from holdfast.exec.model import Closed, State
+from holdfast.exec.model import ClientState, Closed
 from holdfast.rpc.failures import AnswerInvalid, ConnectionClosed, SocketRefused
 from tests.exec.stage import POLICY, echoes, prints, stage
 from tests.simulation.clock import VirtualTimeLoop
@@ -64,7 +64,7 @@ async def test_calls_wait_while_it_recovers_and_handles_stay() -> None:
         server.refuses = True
         server.links[-1][0].cut()
         await anyio.sleep(1.0)
-        assert client.state is State.RECOVERING
+        assert client.state is ClientState.RECOVERING
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.start, prints(1))
@@ -72,7 +72,7 @@ async def test_calls_wait_while_it_recovers_and_handles_stay() -> None:
             assert len(server.all_processes) == 1
             server.refuses = False
 
-        assert (client.state, client.session_id) == (State.CONNECTED, session)
+        assert (client.state, client.session_id) == (ClientState.CONNECTED, session)
         assert await events_of(process) == server.all_processes[0].events
 
 
@@ -161,7 +161,7 @@ async def test_a_client_that_nobody_takes_over_is_waited_for() -> None:
         near.outgoing.delay = far.outgoing.delay = 100.0  # half open: nobody is told
         await near.aclose()
         await anyio.sleep(3.0)
-        assert client.state is State.RECOVERING
+        assert client.state is ClientState.RECOVERING
         far.cut()
 
         assert await events_of(process) == server.all_processes[0].events

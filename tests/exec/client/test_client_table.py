@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.exec.client.client import Table
-from holdfast.exec.client.connection import Line, Session
+from holdfast.exec.client.client import FeedTable
+from holdfast.exec.client.connection import Channel, ClientSession
 from holdfast.exec.client.events import EventSequence
-from holdfast.exec.client.process import Feed
-from holdfast.exec.client.recovery import Policy
+from holdfast.exec.client.process import EventFeed
+from holdfast.exec.client.recovery import RecoveryPolicy
 from holdfast.exec.failures import ProcessExists
 from holdfast.rpc import Connection, ConnectionConfig, Transport
 from holdfast.rpc.model import Dialect
@@ -16,7 +16,7 @@ from holdfast.rpc.model import Dialect
 pytestmark = pytest.mark.anyio
 
 
-class Watched(Feed):
+class Watched(EventFeed):
     """A feed that counts how often it is looked at."""
 
     looks = 0
@@ -37,14 +37,14 @@ async def greet(_: Connection) -> None:
 
 
 def watched(name: str) -> Watched:
-    terms = ConnectionConfig(dialect=Dialect(), peer="nobody")
-    line = Line(dial, greet, policy=Policy(), terms=terms, rhythm=None)
+    config = ConnectionConfig(dialect=Dialect(), peer="nobody")
+    channel = Channel(dial, greet, policy=RecoveryPolicy(), config=config, heartbeat_policy=None)
     sequence = EventSequence(name, held_max=1, held_bytes_max=1)
-    return Watched(sequence, line, Session("c", unread_bytes_max=1))
+    return Watched(sequence, channel, ClientSession("c", unread_bytes_max=1))
 
 
 async def test_an_id_is_free_again_once_its_process_is_over() -> None:
-    table = Table()
+    table = FeedTable()
     first, second = watched("p"), watched("p")
     table.add(first)
     with pytest.raises(ProcessExists):
@@ -57,7 +57,7 @@ async def test_an_id_is_free_again_once_its_process_is_over() -> None:
 
 
 async def test_many_are_not_looked_at_for_each_that_comes() -> None:
-    table, count = Table(), 2000
+    table, count = FeedTable(), 2000
     Watched.looks = 0
     for number in range(count):
         table.add(watched(str(number)))

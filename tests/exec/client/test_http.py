@@ -13,9 +13,9 @@ import pytest
 from anyio.abc import SocketStream
 
 from holdfast.exec.client.client import Client
-from holdfast.exec.client.recovery import Policy
+from holdfast.exec.client.recovery import RecoveryPolicy
 from holdfast.exec.failures import HttpFailed, OutcomeUnknown, RequestInvalid
-from holdfast.exec.model import Command, Fetch, Fetched, Output, State, WebHeader
+from holdfast.exec.model import ClientState, Command, Fetch, Fetched, Output, WebHeader
 from holdfast.rpc.failures import SocketRefused
 from holdfast.rpc.transports.memory import MemoryTransport
 from tests.exec.server.housing import Housed, housed
@@ -24,7 +24,7 @@ from tests.exec.server.talking import until
 
 pytestmark = pytest.mark.anyio
 
-POLICY = Policy(window=60.0, wait_first=0.01, wait_longest=0.1)
+POLICY = RecoveryPolicy(window=60.0, wait_first=0.01, wait_longest=0.1)
 DATA = random.Random(1).randbytes(6 * 2**20)
 LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(DATA) + DATA
 
@@ -141,7 +141,7 @@ async def test_a_body_fails_at_once_while_handles_stay_open(tmp_path: Path) -> N
                 tasks.start_soon(process.write, b"still here")
                 tasks.start_soon(client.http.request, Fetch(f"{web.url}/small"))
                 await anyio.sleep(0.3)
-                assert client.state is State.RECOVERING
+                assert client.state is ClientState.RECOVERING
                 dialling.is_barred = False
             assert await process.receive() == [Output(1, "stdout", b"still here")]
 

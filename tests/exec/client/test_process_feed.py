@@ -11,7 +11,7 @@ from holdfast.exec.client.client import Client
 from holdfast.exec.client.process import Process
 from holdfast.exec.failures import ProcessUnknown, RequestUnfit
 from holdfast.exec.model import Command, Output
-from holdfast.exec.server.ownership import Policy
+from holdfast.exec.server.ownership import SessionPolicy
 from holdfast.rpc.transports.memory import MemoryTransport
 from tests.exec.server.housing import housed
 from tests.exec.server.talking import until
@@ -123,7 +123,7 @@ async def test_output_that_nobody_reads_is_taken_once_the_end_was_waited_for(
     tmp_path: Path,
 ) -> None:
     """An hour is for slow readers; whoever only waits for the end leaves nothing behind."""
-    policy = Policy(detached_ttl=0.5)
+    policy = SessionPolicy(detached_ttl=0.5)
     async with housed(tmp_path, policy) as server, Client(server.dial) as client:
         read_late = await client.start(shell(f"seq 1 {LINES}"))
         assert await read_late.wait() == 0

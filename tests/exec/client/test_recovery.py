@@ -12,8 +12,8 @@ from holdfast.exec.client.recovery import (
     Dropped,
     Event,
     Failed,
-    Policy,
     Recovering,
+    RecoveryPolicy,
     Resumed,
     State,
     Step,
@@ -24,7 +24,7 @@ from holdfast.exec.failures import RecoveryTimedOut, SessionAttached, SessionExp
 from holdfast.failures import Failure
 from holdfast.rpc.failures import ConnectionLost
 
-POLICY = Policy(window=10.0, wait_first=1.0, wait_longest=4.0, settled=3.0)
+POLICY = RecoveryPolicy(window=10.0, wait_first=1.0, wait_longest=4.0, settled=3.0)
 LOST, GONE = ConnectionLost(reason="reset"), SessionExpired(session="s")
 HELD = SessionAttached(session="s")
 TIMED_OUT = RecoveryTimedOut(window=10.0, attempts=3)

@@ -12,7 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from holdfast.exec.client.client import Client
-from holdfast.exec.client.recovery import Policy
+from holdfast.exec.client.recovery import RecoveryPolicy
 from holdfast.exec.client.transport import ProcessTransport
 from holdfast.exec.model import Command
 from holdfast.failures import Failure
@@ -24,7 +24,7 @@ from tests.simulation.exec_server import Run, SimProcess, SimServer, Traits
 pytestmark = pytest.mark.anyio
 
 CHUNK = 64 * 1024
-POLICY = Policy(window=5.0, wait_first=0.001, wait_longest=0.01)
+POLICY = RecoveryPolicy(window=5.0, wait_first=0.001, wait_longest=0.01)
 STAGE = Command(argv=("stage",), cwd="/", env={}, has_stdin=True)
 
 

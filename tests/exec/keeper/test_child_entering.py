@@ -14,9 +14,9 @@ import pytest
 from holdfast.confine import Entry, Place, PlaceSpec, create, end
 from holdfast.confine.failures import PlaceUnavailable
 from holdfast.exec.failures import KeeperOutdated, StartFailed
-from holdfast.exec.keeper.child import Way
-from holdfast.exec.keeper.client_loop import Keeping, Order, Terminal
-from holdfast.exec.keeper.protocol import Malformed, Message
+from holdfast.exec.keeper.child import EntrySpec
+from holdfast.exec.keeper.client_loop import KeeperClient, ProcessSpec, TerminalSize
+from holdfast.exec.keeper.protocol import MalformedPacket, Message
 from tests.exec.planes import PATH, closed, ended, keeping_in, output, retained, said
 
 pytestmark = [
@@ -39,15 +39,17 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
 
 
 def entering(
-    place: Place, cwd: Path, script: str, *, key: str = "k", terminal: Terminal | None = None
-) -> Order:
+    place: Place, cwd: Path, script: str, *, key: str = "k", terminal: TerminalSize | None = None
+) -> ProcessSpec:
     argv = ("sh", "-c", script)
     way = Entry(argv, {}, str(cwd), "/bin/sh", namespaces=place.namespaces)
-    return Order(key=key, argv=argv, cwd=str(cwd), env={"PATH": PATH}, terminal=terminal, way=way)
+    return ProcessSpec(
+        key=key, argv=argv, cwd=str(cwd), env={"PATH": PATH}, terminal=terminal, way=way
+    )
 
 
-async def told_by(keeping: Keeping, state: Path, order: Order) -> str:
-    kept = await keeping.start(order)
+async def told_by(keeper: KeeperClient, state: Path, order: ProcessSpec) -> str:
+    kept = await keeper.start(order)
     retention = await closed(retained(state, kept))
     told = output(retention).decode()
     retention.close()
@@ -60,9 +62,9 @@ async def test_it_runs_in_the_place_with_what_it_was_given_and_nothing_else(
 ) -> None:
     project, state = tmp_path / "project", tmp_path / "state"
     script = "pwd; id -u; echo draft >new; for fd in /proc/self/fd/*; do echo ${fd##*/}; done"
-    async with keeping_in(state) as keeping:
+    async with keeping_in(state) as keeper:
         order = entering(place, project, script)
-        told = (await told_by(keeping, state, order)).split()
+        told = (await told_by(keeper, state, order)).split()
         # The shell has a descriptor of the directory open while it looks for names.
         assert [each for each in told if each != "3"] == [str(project), "1000", "0", "1", "2"]
         assert not (project / "new").exists()
@@ -71,11 +73,11 @@ async def test_it_runs_in_the_place_with_what_it_was_given_and_nothing_else(
 
 async def test_it_has_a_terminal_of_its_own(tmp_path: Path, place: Place) -> None:
     state = tmp_path / "state"
-    async with keeping_in(state) as keeping:
+    async with keeping_in(state) as keeper:
         order = entering(
-            place, Path("/"), "stty size </dev/tty; exec sleep 60", terminal=Terminal(30, 90)
+            place, Path("/"), "stty size </dev/tty; exec sleep 60", terminal=TerminalSize(30, 90)
         )
-        kept = await keeping.start(order)
+        kept = await keeper.start(order)
         retention = retained(state, kept)
         await said(retention, b"30 90")
         master = kept.copy("pty")
@@ -88,8 +90,8 @@ async def test_it_has_a_terminal_of_its_own(tmp_path: Path, place: Place) -> Non
 
 async def test_its_group_is_signalled_and_its_end_is_told(tmp_path: Path, place: Place) -> None:
     state = tmp_path / "state"
-    async with keeping_in(state) as keeping:
-        kept = await keeping.start(entering(place, Path("/"), "sleep 60 & wait"))
+    async with keeping_in(state) as keeper:
+        kept = await keeper.start(entering(place, Path("/"), "sleep 60 & wait"))
         assert await kept.signal(signal.SIGTERM)
         assert await ended(kept) == 128 + signal.SIGTERM
 
@@ -97,18 +99,18 @@ async def test_its_group_is_signalled_and_its_end_is_told(tmp_path: Path, place:
 async def test_a_place_ends_although_the_end_of_its_process_was_not_taken_note_of(
     tmp_path: Path, place: Place
 ) -> None:
-    async with keeping_in(tmp_path / "state") as keeping:
-        gone = await keeping.start(entering(place, Path("/"), "exit 3"))
+    async with keeping_in(tmp_path / "state") as keeper:
+        gone = await keeper.start(entering(place, Path("/"), "exit 3"))
         assert await ended(gone) == 3
-        kept = await keeping.start(entering(place, Path("/"), "exec sleep 60", key="other"))
+        kept = await keeper.start(entering(place, Path("/"), "exec sleep 60", key="other"))
         end(tmp_path / "draft", patience=5.0)
         assert await ended(kept) == 128 + signal.SIGKILL
         assert not await gone.signal(signal.SIGTERM)
-        assert sorted(each.key for each in await keeping.adopt()) == ["k", "other"]
+        assert sorted(each.key for each in await keeper.adopt()) == ["k", "other"]
 
 
 async def test_what_cannot_start_is_named(tmp_path: Path, place: Place) -> None:
-    async with keeping_in(tmp_path / "state") as keeping:
+    async with keeping_in(tmp_path / "state") as keeper:
         good = entering(place, Path("/"), "true")
         assert good.way is not None
         missing = replace(good, way=replace(good.way, program="/does/not/exist"))
@@ -117,7 +119,7 @@ async def test_what_cannot_start_is_named(tmp_path: Path, place: Place) -> None:
             (replace(good, cwd="/nowhere"), "/nowhere: no such file or directory"),
         ):
             with pytest.raises(StartFailed) as raised:
-                await keeping.start(order)
+                await keeper.start(order)
             assert raised.value == StartFailed(command="sh", reason=reason)
 
 
@@ -127,17 +129,17 @@ async def test_a_script_without_a_first_line_is_run_by_the_shell(
     state, script = tmp_path / "state", tmp_path / "script"
     script.write_text("echo from the script: $1")
     script.chmod(0o755)
-    async with keeping_in(state) as keeping:
+    async with keeping_in(state) as keeper:
         way = Entry((), {}, "/", str(script), namespaces=place.namespaces)
-        order = Order(key="k", argv=("script", "x"), cwd="/", env={"PATH": PATH}, way=way)
-        assert await told_by(keeping, state, order) == "from the script: x\n"
+        order = ProcessSpec(key="k", argv=("script", "x"), cwd="/", env={"PATH": PATH}, way=way)
+        assert await told_by(keeper, state, order) == "from the script: x\n"
 
 
 async def test_a_keeper_of_an_older_version_is_not_asked(tmp_path: Path, place: Place) -> None:
-    async with keeping_in(tmp_path / "state") as keeping:
-        keeping.version = 1
+    async with keeping_in(tmp_path / "state") as keeper:
+        keeper.version = 1
         with pytest.raises(KeeperOutdated):
-            await keeping.start(entering(place, Path("/"), "true"))
+            await keeper.start(entering(place, Path("/"), "true"))
 
 
 @pytest.mark.parametrize(
@@ -154,5 +156,5 @@ async def test_a_keeper_of_an_older_version_is_not_asked(tmp_path: Path, place: 
 def test_an_order_that_contradicts_itself_is_nonsense(wrong: Message) -> None:
     order: Message = {"program": "/bin/true", "namespaces": 1, "groups": 0, "carried": []}
     order |= {"limits": [], "fence": None, "filter": "", "shields": []}
-    with pytest.raises(Malformed):
-        Way(order | wrong, [0] * (1 + len(wrong.get("carried", ()))))  # type: ignore[arg-type]  # lists, in these
+    with pytest.raises(MalformedPacket):
+        EntrySpec(order | wrong, [0] * (1 + len(wrong.get("carried", ()))))  # type: ignore[arg-type]  # lists, in these

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.exec.failures import KeeperLost, KeeperUnavailable, StartFailed, StateTaken
 from holdfast.exec.keeper import client_loop as keeping_loop
-from holdfast.exec.keeper.client_loop import Keeping, NotAsked, Order, Terminal
+from holdfast.exec.keeper.client_loop import KeeperClient, KeeperNotAsked, ProcessSpec, TerminalSize
 from holdfast.exec.output_index import LOST_STATUS
 from holdfast.failures import TooManyOpenFiles
 from holdfast.world import system_process
@@ -48,7 +48,7 @@ async def gone(pid: int) -> None:
 async def test_a_directory_has_one_server(tmp_path: Path) -> None:
     async with keeping_in(tmp_path):
         with pytest.raises(StateTaken):
-            await Keeping.open(tmp_path)
+            await KeeperClient.open(tmp_path)
 
 
 async def test_everyone_else_goes_on_while_a_keeper_is_slow_to_answer(tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ async def test_everyone_else_goes_on_while_a_keeper_is_slow_to_answer(tmp_path: 
 
 
 @pytest.mark.promise("X13")
-@pytest.mark.parametrize("terminal", [None, Terminal()], ids=["pipes", "terminal"])
+@pytest.mark.parametrize("terminal", [None, TerminalSize()], ids=["pipes", "terminal"])
 async def test_the_next_server_adopts_what_runs_and_what_has_ended(
-    tmp_path: Path, terminal: Terminal | None
+    tmp_path: Path, terminal: TerminalSize | None
 ) -> None:
     async with keeping_in(tmp_path) as first:
         script = "echo before; read word; echo after $word; exit 5"
@@ -99,8 +99,8 @@ async def test_the_next_server_adopts_what_runs_and_what_has_ended(
 async def test_a_signal_reaches_the_group_or_the_one(tmp_path: Path) -> None:
     loop = "while :; do sleep 0.02; done"
     inner = f"trap 'echo inner' USR1; echo up; {loop}"
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell("k", f'trap : USR1; sh -c "{inner}" & {loop}'))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell("k", f'trap : USR1; sh -c "{inner}" & {loop}'))
         retention = retained(tmp_path, kept)
         await said(retention, b"up")
         assert await kept.signal(signal.SIGUSR1)
@@ -118,8 +118,8 @@ async def test_a_signal_reaches_the_group_or_the_one(tmp_path: Path) -> None:
 
 
 async def test_input_ends_when_it_is_closed(tmp_path: Path) -> None:
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell("k", "cat; echo end", pipe_stdin=True))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell("k", "cat; echo end", pipe_stdin=True))
         stdin = kept.take("stdin")
         assert stdin is not None
         os.write(stdin, b"text\n")
@@ -130,61 +130,61 @@ async def test_input_ends_when_it_is_closed(tmp_path: Path) -> None:
 
 
 async def test_what_is_forgotten_is_killed_and_its_key_is_free(tmp_path: Path) -> None:
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell("k", "exec sleep 60"))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell("k", "exec sleep 60"))
         await kept.forget()
         await gone(kept.pid)
 
-        assert await keeping.adopt() == []
-        assert await ended(await keeping.start(shell("k", "exit 2"))) == 2
+        assert await keeper.adopt() == []
+        assert await ended(await keeper.start(shell("k", "exit 2"))) == 2
 
 
 async def test_a_start_that_nobody_waits_for_is_undone(tmp_path: Path) -> None:
-    async with keeping_in(tmp_path) as keeping:
+    async with keeping_in(tmp_path) as keeper:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(keeping.start, shell("k", "exec sleep 60"))
+            tasks.start_soon(keeper.start, shell("k", "exec sleep 60"))
             await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
         # Answers come in the order of the questions: with the next, the start has its own.
-        for kept in await keeping.adopt():
+        for kept in await keeper.adopt():
             kept.release()
             await gone(kept.pid)
-        assert await keeping.adopt() == []
+        assert await keeper.adopt() == []
 
 
 @pytest.mark.promise("X13")
 async def test_when_the_keeper_dies_its_processes_end_and_everyone_is_told(tmp_path: Path) -> None:
-    async with keeping_in(tmp_path) as keeping:
+    async with keeping_in(tmp_path) as keeper:
         script = "(setsid sleep 60 & echo $!; wait) & echo $$; wait"
-        kept = await keeping.start(shell("k", f"trap '' HUP TERM; {script}"))
+        kept = await keeper.start(shell("k", f"trap '' HUP TERM; {script}"))
         retention = retained(tmp_path, kept)
         await until(lambda: len(output(retention).split()) == 2)
         pids = output(retention).split()
-        os.kill(keeping.pid, signal.SIGKILL)
+        os.kill(keeper.pid, signal.SIGKILL)
 
-        assert await keeping.wait_lost() == KeeperLost(reason="it ended or was killed")
+        assert await keeper.wait_lost() == KeeperLost(reason="it ended or was killed")
         for pid in pids:
             await gone(int(pid))
         assert (await closed(retention)).exit_status == LOST_STATUS
-        with pytest.raises(NotAsked):
-            await keeping.start(shell("next", "exit"))
+        with pytest.raises(KeeperNotAsked):
+            await keeper.start(shell("next", "exit"))
         with pytest.raises(KeeperLost):
-            await keeping.ask({"ask": "hello"})
+            await keeper.ask({"ask": "hello"})
 
 
 async def test_a_start_is_not_waited_for_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with keeping_in(tmp_path) as keeping:
-        os.kill(keeping.pid, signal.SIGSTOP)
+    async with keeping_in(tmp_path) as keeper:
+        os.kill(keeper.pid, signal.SIGSTOP)
         monkeypatch.setattr(keeping_loop, "_ANSWER_LONGEST", 0.1)
         with pytest.raises(KeeperUnavailable, match="does not answer"):
-            await keeping.start(shell("k", "exec sleep 60"))
+            await keeper.start(shell("k", "exec sleep 60"))
         monkeypatch.undo()
-        os.kill(keeping.pid, signal.SIGCONT)
+        os.kill(keeper.pid, signal.SIGCONT)
 
-        assert (await keeping.start(shell("next", "exec sleep 60"))).key == "next"
-        assert [kept.key for kept in await keeping.adopt()] == ["next"]
+        assert (await keeper.start(shell("next", "exec sleep 60"))).key == "next"
+        assert [kept.key for kept in await keeper.adopt()] == ["next"]
 
 
 @pytest.mark.promise("X13")
@@ -196,14 +196,14 @@ async def test_a_start_is_not_waited_for_for_ever(
 async def test_who_has_too_many_open_files_starts_nothing_and_loses_nothing(
     tmp_path: Path, free: int, variable: str
 ) -> None:
-    async with keeping_in(tmp_path) as keeping:
-        runs = await keeping.start(shell("runs", "exec sleep 60"))
+    async with keeping_in(tmp_path) as keeper:
+        runs = await keeper.start(shell("runs", "exec sleep 60"))
         order = shell("more", "exec sleep 60", pipe_stdin=True, env={"PATH": PATH, "V": variable})
         with no_more_open_files(free=free), pytest.raises(StartFailed, match="too many open"):
-            await keeping.start(order)
+            await keeper.start(order)
 
-        assert [kept.key for kept in await keeping.adopt()] == ["runs"]
-        assert (await keeping.start(order)).exit_status is None
+        assert [kept.key for kept in await keeper.adopt()] == ["runs"]
+        assert (await keeper.start(order)).exit_status is None
         assert await runs.signal(signal.SIGCONT)
 
 
@@ -211,45 +211,47 @@ async def test_who_has_too_many_open_files_starts_nothing_and_loses_nothing(
 async def test_what_cannot_be_handed_over_for_too_many_open_files_is_not_asked(
     tmp_path: Path,
 ) -> None:
-    async with keeping_in(tmp_path) as keeping:
-        runs = await keeping.start(shell("runs", "exec sleep 60"))
+    async with keeping_in(tmp_path) as keeper:
+        runs = await keeper.start(shell("runs", "exec sleep 60"))
         with no_more_open_files(), pytest.raises(OSError, match="Too many open files"):
-            await keeping.ask({"ask": "hold", "key": "runs", "name": "file"}, (0,))
+            await keeper.ask({"ask": "hold", "key": "runs", "name": "file"}, (0,))
 
         assert await runs.signal(signal.SIGCONT)
 
 
 @pytest.mark.promise("X13")
 async def test_what_cannot_be_adopted_for_too_many_open_files_goes_on(tmp_path: Path) -> None:
-    async with keeping_in(tmp_path) as keeping:
-        await keeping.start(shell("runs", "exec sleep 60"))
+    async with keeping_in(tmp_path) as keeper:
+        await keeper.start(shell("runs", "exec sleep 60"))
         with no_more_open_files(free=1), pytest.raises(TooManyOpenFiles):
-            await keeping.adopt()
+            await keeper.adopt()
 
-        (runs,) = await keeping.adopt()
+        (runs,) = await keeper.adopt()
         assert (runs.key, runs.exit_status) == ("runs", None)
 
 
 async def test_the_end_of_a_keeper_is_told_even_if_nobody_can_look_for_what_it_held(
     tmp_path: Path,
 ) -> None:
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell("k", "exec sleep 60"))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell("k", "exec sleep 60"))
         with no_more_open_files():
-            os.kill(keeping.pid, signal.SIGKILL)
-            await keeping.wait_lost()
+            os.kill(keeper.pid, signal.SIGKILL)
+            await keeper.wait_lost()
             assert await ended(kept) == LOST_STATUS
     async with keeping_in(tmp_path) as following:
         assert [each.process.pid for each in following.orphans] == [kept.pid]
 
 
 async def test_five_hundred_run_at_once(tmp_path: Path) -> None:
-    async with keeping_in(tmp_path) as keeping:
+    async with keeping_in(tmp_path) as keeper:
         async with anyio.create_task_group() as tasks:
             for number in range(500):
-                order = Order(key=f"k{number}", argv=("sleep", "60"), cwd="/", env={"PATH": PATH})
-                tasks.start_soon(keeping.start, order)
-        await keeping.close()
+                order = ProcessSpec(
+                    key=f"k{number}", argv=("sleep", "60"), cwd="/", env={"PATH": PATH}
+                )
+                tasks.start_soon(keeper.start, order)
+        await keeper.close()
         async with keeping_in(tmp_path) as again:
             adopted = await again.adopt()
             resident = int(status_of(again.pid)["VmRSS"].split()[0])
@@ -259,11 +261,11 @@ async def test_five_hundred_run_at_once(tmp_path: Path) -> None:
 
 
 async def test_an_order_may_be_as_long_as_the_system_allows(tmp_path: Path) -> None:
-    async with keeping_in(tmp_path) as keeping:
+    async with keeping_in(tmp_path) as keeper:
         words = ("x" * 100_000,) * 10
-        order = Order(key="k", argv=("sh", "-c", "echo $#", "sh", *words), cwd="/", env={})
-        kept = await keeping.start(order)
+        order = ProcessSpec(key="k", argv=("sh", "-c", "echo $#", "sh", *words), cwd="/", env={})
+        kept = await keeper.start(order)
         assert output(await closed(retained(tmp_path, kept))) == b"10\n"
 
         with pytest.raises(StartFailed, match="too long"):
-            await keeping.start(Order(key="l", argv=("true", "x" * 2**18), cwd="/", env={}))
+            await keeper.start(ProcessSpec(key="l", argv=("true", "x" * 2**18), cwd="/", env={}))

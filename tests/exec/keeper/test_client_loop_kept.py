@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.exec.keeper.client_loop import Kept
+from holdfast.exec.keeper.client_loop import KeptProcess
 from holdfast.exec.keeper.protocol import Message
-from holdfast.exec.protocol import Stream
+from holdfast.exec.protocol import OutputStream
 
 pytestmark = pytest.mark.anyio
 
@@ -28,10 +28,10 @@ class Asked:
         return {"is_sent": True, "is_held": True}
 
 
-def kept(ask: Asked, *names: str, status: int | None = None) -> tuple[Kept, list[int]]:
+def kept(ask: Asked, *names: str, status: int | None = None) -> tuple[KeptProcess, list[int]]:
     descriptors = [os.open(os.devnull, os.O_RDWR) for _ in names]
     held: Message = {"key": "k", "pid": 7, "status": status, "holds": list(names)}
-    return Kept(ask, held, descriptors), descriptors
+    return KeptProcess(ask, held, descriptors), descriptors
 
 
 def is_open(descriptor: int) -> bool:
@@ -57,10 +57,10 @@ async def test_the_position_of_a_ring_is_held_by_the_keeper_and_taken_from_it() 
     ask = Asked()
     it, (_, _, held) = kept(ask, "stdout", "stderr", "ring stderr")
 
-    assert await it.hold_position(Stream.STDOUT, 5)
+    assert await it.hold_position(OutputStream.STDOUT, 5)
     assert ask.questions == [{"ask": "hold", "key": "k", "name": "ring stdout"}]
     assert ask.beside == [5]
-    assert (it.take_positions(), it.take_positions()) == ({Stream.STDERR: held}, {})
+    assert (it.take_positions(), it.take_positions()) == ({OutputStream.STDERR: held}, {})
     os.close(held)
     it.release()
 
@@ -80,11 +80,13 @@ async def test_a_descriptor_belongs_to_whoever_takes_it() -> None:
 @pytest.mark.parametrize(
     ("names", "streams"),
     [
-        (("pty", "pipe_out", "pipe_in"), (Stream.PTY,)),
-        (("stdout", "stderr"), (Stream.STDOUT, Stream.STDERR)),
+        (("pty", "pipe_out", "pipe_in"), (OutputStream.PTY,)),
+        (("stdout", "stderr"), (OutputStream.STDOUT, OutputStream.STDERR)),
     ],
 )
-async def test_where_output_comes_from(names: tuple[str, ...], streams: tuple[Stream, ...]) -> None:
+async def test_where_output_comes_from(
+    names: tuple[str, ...], streams: tuple[OutputStream, ...]
+) -> None:
     it, _ = kept(Asked(), *names)
     it.release()
 

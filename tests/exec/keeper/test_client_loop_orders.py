@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.exec.keeper.client_loop import Order, Terminal
+from holdfast.exec.keeper.client_loop import ProcessSpec, TerminalSize
 
-BARE = Order(key="k", argv=("true", "x"), cwd="/", env={"A": "1"})
+BARE = ProcessSpec(key="k", argv=("true", "x"), cwd="/", env={"A": "1"})
 PLAIN: dict[str, object] = {
     "key": "k",
     "argv": ["true", "x"],
@@ -24,9 +24,9 @@ PLAIN: dict[str, object] = {
     ("order", "expected"),
     [
         (BARE, {}),
-        (replace(BARE, terminal=Terminal(3, 4)), {"terminal": {"rows": 3, "cols": 4}}),
+        (replace(BARE, terminal=TerminalSize(3, 4)), {"terminal": {"rows": 3, "cols": 4}}),
         (replace(BARE, arg0="-sh", pipe_stdin=True), {"arg0": "-sh", "pipe_stdin": True}),
     ],
 )
-def test_an_order_as_the_keeper_reads_it(order: Order, expected: dict[str, object]) -> None:
+def test_an_order_as_the_keeper_reads_it(order: ProcessSpec, expected: dict[str, object]) -> None:
     assert order.message() == PLAIN | expected

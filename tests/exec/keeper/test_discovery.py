@@ -19,7 +19,7 @@ import pytest
 
 from holdfast.exec.failures import KeeperMismatched, KeeperUnavailable, StateTaken
 from holdfast.exec.keeper import keeper as serving
-from holdfast.exec.keeper.discovery import Summoned, has_keeper, lock_state, summon
+from holdfast.exec.keeper.discovery import KeeperConnection, connect_keeper, has_keeper, lock_state
 from holdfast.exec.keeper.protocol import MARK, VERSIONS, receive, send
 from holdfast.world.failures import DiskMissing
 
@@ -27,10 +27,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no kee
 
 
 @contextmanager
-def summoned(state: Path, *, versions: Sequence[int] = (1,)) -> Iterator[Summoned]:
+def summoned(state: Path, *, versions: Sequence[int] = (1,)) -> Iterator[KeeperConnection]:
     """A keeper that is killed at the end, by its own number."""
     lock = lock_state(state)
-    keeper = summon(state, versions=versions)
+    keeper = connect_keeper(state, versions=versions)
     try:
         yield keeper
     finally:
@@ -52,7 +52,7 @@ def test_a_second_server_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_a_living_keeper_is_found_again(tmp_path: Path) -> None:
     with summoned(tmp_path) as first:
-        again = summon(tmp_path)
+        again = connect_keeper(tmp_path)
         again.connection.close()
 
         assert (first.was_there, again.was_there, again.name.pid) == (False, True, first.name.pid)
@@ -147,7 +147,7 @@ def test_versions_that_overlap_get_along(
     tmp_path: Path, ours: tuple[int, ...], theirs: tuple[int, ...], version: int
 ) -> None:
     with other_keeper(tmp_path, theirs):
-        keeper = summon(tmp_path, versions=ours)
+        keeper = connect_keeper(tmp_path, versions=ours)
         keeper.connection.close()
 
         assert (keeper.version, keeper.was_there) == (version, True)
@@ -167,7 +167,7 @@ def test_a_keeper_of_the_version_before_is_replaced_unless_it_holds_a_process(
     state = tmp_path / "other"
     state.mkdir()
     with other_keeper(state, (1,)), holding(state):
-        keeper = summon(state, versions=(1, 2))
+        keeper = connect_keeper(state, versions=(1, 2))
         keeper.connection.close()
         assert (keeper.version, keeper.was_there) == (1, True)
 
@@ -209,7 +209,7 @@ def start_for_nobody(state: Path, *argv: str) -> int:
 def test_a_keeper_of_another_version_that_holds_a_process_is_left_alone(tmp_path: Path) -> None:
     with other_keeper(tmp_path, (7,)), holding(tmp_path):
         with pytest.raises(KeeperMismatched) as raised:
-            summon(tmp_path)
+            connect_keeper(tmp_path)
 
         assert raised.value == KeeperMismatched(state=str(tmp_path), ours=VERSIONS, theirs=(7,))
 
@@ -218,7 +218,7 @@ def test_a_keeper_that_cannot_start_is_named(tmp_path: Path) -> None:
     (tmp_path / "keeper.sock").mkdir()
 
     with pytest.raises(KeeperUnavailable, match=r"keeper\.log"):
-        summon(tmp_path)
+        connect_keeper(tmp_path)
 
 
 def test_a_keeper_that_hangs_is_named_in_time(tmp_path: Path) -> None:
@@ -227,14 +227,14 @@ def test_a_keeper_that_hangs_is_named_in_time(tmp_path: Path) -> None:
         os.kill(process.pid, signal.SIGSTOP)
 
         with pytest.raises(KeeperUnavailable) as raised:
-            summon(tmp_path, patience=0.3)
+            connect_keeper(tmp_path, patience=0.3)
 
         assert raised.value == KeeperUnavailable(state=str(tmp_path), reason="it does not answer")
 
 
 def test_a_keeper_that_speaks_nonsense_is_named(tmp_path: Path) -> None:
     with other_keeper(tmp_path, being=_chatter), pytest.raises(KeeperUnavailable, match="nonsense"):
-        summon(tmp_path)
+        connect_keeper(tmp_path)
 
 
 def test_a_keeper_that_dies_in_the_middle_of_a_hello_is_replaced(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_a_keeper_that_holds_an_end_waits_for_a_server(tmp_path: Path) -> None:
 
 @contextmanager
 def summoned_by_another(state: Path) -> Iterator[socket.socket]:
-    connection = summon(state).connection
+    connection = connect_keeper(state).connection
     connection.setblocking(True)
     with connection:
         yield connection
@@ -342,10 +342,10 @@ def test_nobody_else_is_ended(tmp_path: Path, case: str) -> None:
 
 
 @contextmanager
-def other_keeper_of(state: Path) -> Iterator[Summoned]:
+def other_keeper_of(state: Path) -> Iterator[KeeperConnection]:
     """A keeper that may end by itself."""
     os.close(lock_state(state))
-    keeper = summon(state)
+    keeper = connect_keeper(state)
     with keeper.connection:
         yield keeper
     with suppress(ProcessLookupError):

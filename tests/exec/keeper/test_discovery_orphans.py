@@ -57,7 +57,7 @@ def is_found_and_killed(keeper: KeeperName, *, is_orphan: bool) -> bool:
 
 
 async def test_a_process_of_a_living_keeper_is_no_orphan(tmp_path: Path) -> None:
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell(f"held-{os.getpid()}", "exec sleep 60"))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell(f"held-{os.getpid()}", "exec sleep 60"))
 
         assert [each for each in orphans() if each.key == kept.key] == []

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.exec.keeper.discovery import Summoned, lock_state, summon
+from holdfast.exec.keeper.discovery import KeeperConnection, connect_keeper, lock_state
 from holdfast.exec.keeper.protocol import (
     LOCK_NAME,
     SOCKET_NAME,
@@ -30,9 +30,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no kee
 
 
 @pytest.fixture
-def keeper(tmp_path: Path) -> Iterator[Summoned]:
+def keeper(tmp_path: Path) -> Iterator[KeeperConnection]:
     lock = lock_state(tmp_path)
-    summoned = summon(tmp_path)
+    summoned = connect_keeper(tmp_path)
     summoned.connection.settimeout(60)
     yield summoned
     summoned.connection.close()
@@ -78,7 +78,7 @@ def start(key: str, script: str) -> Message:
     ],
 )
 def test_a_server_that_speaks_nonsense_is_dismissed(
-    keeper: Summoned, tmp_path: Path, packet: bytes
+    keeper: KeeperConnection, tmp_path: Path, packet: bytes
 ) -> None:
     keeper.connection.send(packet)
     assert receive(keeper.connection) is None
@@ -92,7 +92,7 @@ def test_a_server_that_speaks_nonsense_is_dismissed(
         }
 
 
-def test_a_new_server_takes_the_place_of_the_old(keeper: Summoned, tmp_path: Path) -> None:
+def test_a_new_server_takes_the_place_of_the_old(keeper: KeeperConnection, tmp_path: Path) -> None:
     held = asked(keeper.connection, start("k", "exec sleep 60"))["held"]
     with dialled(tmp_path) as again:
         assert asked(again, {"ask": "list"})["held"] == held
@@ -101,7 +101,7 @@ def test_a_new_server_takes_the_place_of_the_old(keeper: Summoned, tmp_path: Pat
         assert asked(again, {"ask": "forget", "key": "k"}) == {"id": 1}
 
 
-def test_a_key_is_held_once(keeper: Summoned) -> None:
+def test_a_key_is_held_once(keeper: KeeperConnection) -> None:
     asked(keeper.connection, start("k", "exec sleep 60"))
 
     again = asked(keeper.connection, start("k", "exit"))
@@ -111,7 +111,7 @@ def test_a_key_is_held_once(keeper: Summoned) -> None:
 
 
 def test_what_a_server_has_held_is_given_to_the_next_with_its_position(
-    keeper: Summoned, tmp_path: Path
+    keeper: KeeperConnection, tmp_path: Path
 ) -> None:
     asked(keeper.connection, start("k", "sleep 60"))
     answers = [asked(keeper.connection, {"ask": "hold", "key": "k", "name": "ring"})]
@@ -135,7 +135,7 @@ def test_what_a_server_has_held_is_given_to_the_next_with_its_position(
     close_all(by_name.values())
 
 
-def test_who_is_not_held_cannot_be_signalled(keeper: Summoned) -> None:
+def test_who_is_not_held_cannot_be_signalled(keeper: KeeperConnection) -> None:
     signalled: Message = {"ask": "signal", "key": "k", "signal": 9, "group": True}
 
     assert asked(keeper.connection, signalled) == {"id": 1, "is_sent": False}
@@ -143,7 +143,7 @@ def test_who_is_not_held_cannot_be_signalled(keeper: Summoned) -> None:
     assert asked(keeper.connection, {"ask": "forget", "key": "k"}) == {"id": 1}
 
 
-def test_the_end_comes_only_when_nothing_is_held(keeper: Summoned, tmp_path: Path) -> None:
+def test_the_end_comes_only_when_nothing_is_held(keeper: KeeperConnection, tmp_path: Path) -> None:
     asked(keeper.connection, start("k", "exit"))
     while (received := receive(keeper.connection)) and received[0].get("news") != "exited":
         pass
@@ -154,14 +154,14 @@ def test_the_end_comes_only_when_nothing_is_held(keeper: Summoned, tmp_path: Pat
     assert receive(keeper.connection) is None
 
 
-def test_nobody_else_can_reach_it(keeper: Summoned, tmp_path: Path) -> None:
+def test_nobody_else_can_reach_it(keeper: KeeperConnection, tmp_path: Path) -> None:
     assert {oct((tmp_path / name).stat().st_mode & 0o777) for name in (SOCKET_NAME, LOCK_NAME)} == {
         "0o600"
     }
 
 
 def test_a_server_that_takes_no_answers_is_not_listened_to_and_blocks_nobody(
-    keeper: Summoned, tmp_path: Path
+    keeper: KeeperConnection, tmp_path: Path
 ) -> None:
     keeper.connection.setblocking(False)
     with pytest.raises(BlockingIOError):
@@ -176,7 +176,7 @@ def test_ends_are_learnt_of_where_their_signal_is_ignored(tmp_path: Path) -> Non
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         lock = lock_state(tmp_path)
-        summoned = summon(tmp_path)
+        summoned = connect_keeper(tmp_path)
     finally:
         signal.signal(signal.SIGCHLD, before)
     with summoned.connection as connection:
@@ -187,7 +187,7 @@ def test_ends_are_learnt_of_where_their_signal_is_ignored(tmp_path: Path) -> Non
     os.close(lock)
 
 
-def test_a_keeper_with_too_many_open_files_goes_on(keeper: Summoned) -> None:
+def test_a_keeper_with_too_many_open_files_goes_on(keeper: KeeperConnection) -> None:
     asked(keeper.connection, start("k", "exec sleep 60"))
     entry: Message = {"program": "/bin/true", "namespaces": 0, "groups": 0, "carried": [7]}
     entry |= {"limits": [], "fence": None, "filter": "", "shields": []}

@@ -12,7 +12,7 @@ from holdfast.exec.keeper.discovery import name_of
 from holdfast.exec.keeper.protocol import (
     PACKET_BYTES_MAX,
     KeeperName,
-    Malformed,
+    MalformedPacket,
     Message,
     agreed,
     mapping,
@@ -67,7 +67,7 @@ def test_nothing_yet_is_not_the_end(ends: tuple[socket.socket, socket.socket]) -
 def test_nonsense_is_malformed(ends: tuple[socket.socket, socket.socket], packet: bytes) -> None:
     ends[0].send(packet)
 
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedPacket):
         receive(ends[1])
 
 
@@ -75,9 +75,9 @@ def test_a_member_of_another_kind_is_malformed() -> None:
     message: Message = {"text": 1, "number": True, "list": {}, "object": []}
 
     for look, name in ((text, "text"), (number, "number"), (texts, "list"), (numbers, "list")):
-        with pytest.raises(Malformed):
+        with pytest.raises(MalformedPacket):
             look(message, name)
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedPacket):
         mapping(message, "object")
     assert (texts({"l": ["a"]}, "l"), numbers({"l": [1]}, "l")) == (["a"], [1])
 

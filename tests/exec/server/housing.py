@@ -12,15 +12,15 @@ from uuid import uuid4
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.exec.keeper.client_loop import Keeping
-from holdfast.exec.server.connection import Attendant, House
-from holdfast.exec.server.launcher import Server
-from holdfast.exec.server.ownership import Policy
+from holdfast.exec.keeper.client_loop import KeeperClient
+from holdfast.exec.server.connection import ConnectionHandler, ServerContext
+from holdfast.exec.server.launcher import ServerInfo
+from holdfast.exec.server.ownership import SessionPolicy
 from holdfast.exec.server.places import PLAIN, Bindings
-from holdfast.exec.server.processes import Workshop
-from holdfast.exec.server.sessions import Plane
-from holdfast.exec.server.state_records import Records
-from holdfast.exec.server.worker_threads import Hands
+from holdfast.exec.server.processes import ProcessServices
+from holdfast.exec.server.sessions import SessionRegistry
+from holdfast.exec.server.state_records import StateRecords
+from holdfast.exec.server.worker_threads import WorkerThreads
 from holdfast.exec.storage.retention_loop import BYTES_MAX
 from holdfast.rpc.transports.memory import MemoryTransport, pair
 from holdfast.world import SystemClock, SystemDisk
@@ -31,8 +31,8 @@ from tests.exec.server.talking import Talk
 class Housed:
     """The server's parts, and a way to connect to it."""
 
-    house: House
-    workshop: Workshop
+    shared: ServerContext
+    services: ProcessServices
     tasks: TaskGroup
     state: Path
 
@@ -42,7 +42,9 @@ class Housed:
     async def dial(self, place: str = PLAIN) -> MemoryTransport:
         """Connect as a client does, with a token that is bound to a place."""
         ours, theirs = pair(buffer_bytes_max=2**20)
-        self.tasks.start_soon(Attendant(next(self._numbers), theirs, self.house, place).run)
+        self.tasks.start_soon(
+            ConnectionHandler(next(self._numbers), theirs, self.shared, place).run
+        )
         return ours
 
     @asynccontextmanager
@@ -64,38 +66,40 @@ class Housed:
 @asynccontextmanager
 async def housed(
     state: Path,
-    policy: Policy | None = None,
+    policy: SessionPolicy | None = None,
     *,
     retention_bytes_max: int = BYTES_MAX,
     environment: dict[str, str] | None = None,
     leave: bool = False,
 ) -> AsyncIterator[Housed]:
     """Run the inside of a server; at its end all processes end, unless they are to be left."""
-    records = Records(state, SystemDisk())
+    records = StateRecords(state, SystemDisk())
     records.prepare()
-    keeping = await Keeping.open(state)
-    with Hands() as hands:
-        workshop = Workshop(
-            keeping=keeping,
+    keeper = await KeeperClient.open(state)
+    with WorkerThreads() as workers:
+        services = ProcessServices(
+            keeper=keeper,
             records=records,
-            hands=hands,
+            workers=workers,
             clock=SystemClock(),
             fresh_key=lambda: uuid4().hex,
             own_environment=environment or {},
             retention_bytes_max=retention_bytes_max,
         )
-        plane = Plane(workshop, policy or Policy())
+        sessions = SessionRegistry(services, policy or SessionPolicy())
         bindings = Bindings(state, SystemDisk())
         try:
-            await plane.adopt()
+            await sessions.adopt()
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(plane.run)
-                house = House(plane, hands, Server(environment or {}, state), None, bindings)
-                yield Housed(house, workshop, tasks, state)
+                tasks.start_soon(sessions.run)
+                shared = ServerContext(
+                    sessions, workers, ServerInfo(environment or {}, state), None, bindings
+                )
+                yield Housed(shared, services, tasks, state)
                 tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
                 if not leave:
-                    await plane.end()
-                plane.release()
-                await workshop.keeping.close(end_keeper=not leave)
+                    await sessions.end()
+                sessions.release()
+                await services.keeper.close(end_keeper=not leave)

@@ -17,7 +17,7 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from holdfast.exec.keeper.client_loop import Keeping
+from holdfast.exec.keeper.client_loop import KeeperClient
 from holdfast.exec.keeper.discovery import has_keeper
 from holdfast.failures import Failure
 from holdfast.rpc import Transport
@@ -82,12 +82,12 @@ class Talk:
                         self.strays.append(message)
                     else:
                         self.answers[message["id"]] = message
-                self._stir()
+                self._notify()
         except Failure:
             self.ended = True
-            self._stir()
+            self._notify()
 
-    def _stir(self) -> None:
+    def _notify(self) -> None:
         self.stirred.set()
         self.stirred = anyio.Event()
 
@@ -233,11 +233,11 @@ async def served(
 
 async def end_keeper(state: Path) -> None:
     """Kill the keeper of a directory, and with it all processes."""
-    keeping = await Keeping.open(state)
-    for kept in await keeping.adopt():
+    keeper = await KeeperClient.open(state)
+    for kept in await keeper.adopt():
         await kept.forget()
     with anyio.fail_after(PATIENCE):  # it does not end while it still waits for one that was killed
-        while not (await keeping.ask({"ask": "end"})).get("is_ending"):  # noqa: ASYNC110  # see above
+        while not (await keeper.ask({"ask": "end"})).get("is_ending"):  # noqa: ASYNC110  # see above
             await anyio.sleep(0.01)
-    await keeping.close()
+    await keeper.close()
     await until(lambda: not has_keeper(state))

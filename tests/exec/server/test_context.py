@@ -23,7 +23,7 @@ async def test_nothing_is_served_before_the_handshake(tmp_path: Path) -> None:
         before = await refusal(talk, "environment/status")
         failed = await refusal(talk, "initialize")
         unknown = await refusal(talk, "initialize", clientName="x", resumeSessionId="nope")
-        welcome = await talk.call("initialize", clientName="x")
+        process_started = await talk.call("initialize", clientName="x")
         between = await refusal(talk, "fs/readFile", path="file:///etc/hostname")
         await talk.tell({"method": "initialized"})
         status = await talk.call("environment/status")
@@ -36,8 +36,8 @@ async def test_nothing_is_served_before_the_handshake(tmp_path: Path) -> None:
     assert before == (-32600, "client must call initialize before using environment status methods")
     assert failed[0] == -32602
     assert unknown == (-32600, "unknown session id nope")
-    assert set(welcome) == {"sessionId", "environmentInfo"}
-    capabilities = welcome["environmentInfo"]["capabilities"]
+    assert set(process_started) == {"sessionId", "environmentInfo"}
+    capabilities = process_started["environmentInfo"]["capabilities"]
     ours = {"closeStdin", "resize", "list", "kill", "firstRetainedSeq"}
     assert ours <= {name for name, is_there in capabilities.items() if is_there}
     assert between == (-32600, "client must send initialized before using filesystem methods")

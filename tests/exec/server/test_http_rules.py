@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.exec.failures import RequestInvalid
 from holdfast.exec.server.http_rules import (
-    WebRequest,
+    HttpRequest,
     checked_headers,
     checked_method,
     checked_url,
@@ -20,9 +20,9 @@ from holdfast.exec.server.http_rules import (
 OWN = {"MINE": "secret", "OPENAI_API_KEY": "k"}
 
 
-def request(url: str, method: str = "GET", body: bytes = b"") -> WebRequest:
+def request(url: str, method: str = "GET", body: bytes = b"") -> HttpRequest:
     headers = (("Authorization", "Bearer x"), ("X-A", "1"))
-    return WebRequest(method, urlsplit(url), headers, body)
+    return HttpRequest(method, urlsplit(url), headers, body)
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_a_redirect_keeps_secrets_with_their_origin() -> None:
 
     assert redirected(first, 200, "/y") is None
     assert redirected(first, 302, None) is None
-    assert redirected(first, 303, "/y") == WebRequest(
+    assert redirected(first, 303, "/y") == HttpRequest(
         "GET", urlsplit("http://a/y"), first.headers, b""
     )
-    assert redirected(first, 307, "http://b/y") == WebRequest(
+    assert redirected(first, 307, "http://b/y") == HttpRequest(
         "POST", urlsplit("http://b/y"), (("X-A", "1"),), b"body"
     )
     with pytest.raises(RequestInvalid):
@@ -103,7 +103,7 @@ def test_a_header_from_a_variable_of_ours_stays_with_its_origin() -> None:
     ],
 )
 def test_an_address_is_written_in_the_letters_of_http(url: str, target: bytes, host: bytes) -> None:
-    head = head_of(WebRequest("GET", checked_url(url), (), b""))
+    head = head_of(HttpRequest("GET", checked_url(url), (), b""))
 
     assert head.split(b"\r\n")[:2] == [b"GET " + target + b" HTTP/1.1", b"Host: " + host]
 

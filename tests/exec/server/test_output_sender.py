@@ -13,11 +13,11 @@ from typing import NoReturn
 import anyio
 import pytest
 
-from holdfast.exec.output_index import Damaged, Pieces, Run
-from holdfast.exec.server import output_sender as pump
-from holdfast.exec.server.connection import Attendant
+from holdfast.exec.output_index import Pieces, RecordDamaged, RecordRun
+from holdfast.exec.server import output_sender as sender
+from holdfast.exec.server.connection import ConnectionHandler
 from holdfast.exec.server.scheduler import UNBOUNDED_BYTES_MAX
-from holdfast.exec.storage.retention import Retained
+from holdfast.exec.storage.retention import OutputFiles
 from holdfast.rpc.transports.memory import pair
 from tests.exec.server.housing import housed
 from tests.exec.server.talking import PATH, Json, Talk, until
@@ -57,7 +57,7 @@ async def test_a_client_that_reads_nothing_stops_the_process_and_loses_nothing(
     size = 8 * LIMIT
     async with housed(tmp_path, retention_bytes_max=LIMIT) as server:
         ours, theirs = pair()
-        server.tasks.start_soon(Attendant(99, theirs, server.house).run)
+        server.tasks.start_soon(ConnectionHandler(99, theirs, server.shared).run)
         talk = Talk(ours)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(talk.listen)
@@ -90,7 +90,7 @@ async def test_what_cannot_be_read_back_is_not_passed_over(
     def runs(*_: object, **__: object) -> NoReturn:
         raise OSError(errno.EIO, "the disk is broken")
 
-    monkeypatch.setattr(Retained, "runs", runs)
+    monkeypatch.setattr(OutputFiles, "runs", runs)
     with pytest.RaisesGroup(OSError, flatten_subgroups=True):
         async with housed(tmp_path) as server, server.talk() as talk:
             await talk.tell(start("p", command))
@@ -100,23 +100,23 @@ async def test_what_cannot_be_read_back_is_not_passed_over(
 async def test_who_cannot_be_told_what_is_damaged_is_told_of_the_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = Retained.runs
+    read = OutputFiles.runs
 
     def damaged(
-        self: Retained, after_seq: int, bytes_max: int | None, count_max: int, memory: memoryview
-    ) -> Iterator[tuple[Run, Pieces]]:
+        self: OutputFiles, after_seq: int, bytes_max: int | None, count_max: int, memory: memoryview
+    ) -> Iterator[tuple[RecordRun, Pieces]]:
         if after_seq < 1:
-            raise Damaged(1)
+            raise RecordDamaged(1)
         return read(self, after_seq, bytes_max, count_max, memory)
 
-    monkeypatch.setattr(Retained, "runs", damaged)
+    monkeypatch.setattr(OutputFiles, "runs", damaged)
     async with housed(tmp_path) as server, server.talk() as talk:
         await talk.start("p", "echo", "lost")
         await talk.closed("p")
         page = await talk.call("process/read", processId="p")
 
     assert [news["seq"] for news in talk.of("p")][-1] == 3
-    assert (talk.output("p"), page["failure"]) == (b"", str(Damaged(1)))
+    assert (talk.output("p"), page["failure"]) == (b"", str(RecordDamaged(1)))
 
 
 async def test_who_came_back_is_told_nothing_before_it_has_caught_up(tmp_path: Path) -> None:
@@ -257,14 +257,14 @@ async def test_what_was_not_taken_is_kept_for_who_comes_back(tmp_path: Path) -> 
 async def test_one_for_whom_nobody_comes_back_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pump, "COME_BACK_LONGEST", 0.2)
+    monkeypatch.setattr(sender, "COME_BACK_LONGEST", 0.2)
     go, gone = tmp_path / "go", tmp_path / "gone"
     command = f"until [ -e {go} ]; do sleep 0.1; done; head -c {8 * LIMIT} /dev/zero; echo >{gone}"
     async with housed(tmp_path, retention_bytes_max=LIMIT) as server:
         async with server.talk(introduced=False) as talk:
             await talk.introduce(None, unreadBytesMax=1000)
             await talk.start("p", "sh", "-c", command)
-            (process,) = [each for session in server.house.plane for each in session.processes]
+            (process,) = [each for session in server.shared.sessions for each in session.processes]
             await until(lambda: process.needs_nothing)
         go.touch()
         await until(gone.exists)

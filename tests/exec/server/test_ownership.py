@@ -10,27 +10,29 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from holdfast.exec.failures import SessionAttached
 from holdfast.exec.server.ownership import (
     Attached,
-    Detached,
     Holding,
-    Policy,
+    SessionPolicy,
+    Unattached,
     attach,
     detach,
     has_expired,
 )
 
-POLICY = Policy(detached_ttl=30.0, takeover=True)
-POLITE = Policy(detached_ttl=30.0, takeover=False)
+POLICY = SessionPolicy(detached_ttl=30.0, takeover=True)
+POLITE = SessionPolicy(detached_ttl=30.0, takeover=False)
 
 
 @pytest.mark.parametrize(
     ("holding", "policy", "expected"),
     [
-        (Detached(9.0), POLICY, (Attached(2), None)),
-        (Detached(9.0), POLITE, (Attached(2), None)),
+        (Unattached(9.0), POLICY, (Attached(2), None)),
+        (Unattached(9.0), POLITE, (Attached(2), None)),
         (Attached(1), POLICY, (Attached(2), 1)),
     ],
 )
-def test_attaching(holding: Holding, policy: Policy, expected: tuple[Attached, int | None]) -> None:
+def test_attaching(
+    holding: Holding, policy: SessionPolicy, expected: tuple[Attached, int | None]
+) -> None:
     assert attach("s", holding, 2, policy) == expected
 
 
@@ -46,9 +48,9 @@ def test_without_takeover_the_second_is_refused() -> None:
 @pytest.mark.parametrize(
     ("holding", "owner", "expected"),
     [
-        (Attached(1), 1, Detached(35.0)),
+        (Attached(1), 1, Unattached(35.0)),
         (Attached(2), 1, Attached(2)),
-        (Detached(9.0), 1, Detached(9.0)),
+        (Unattached(9.0), 1, Unattached(9.0)),
     ],
 )
 def test_detaching(holding: Holding, owner: int, expected: Holding) -> None:
@@ -56,7 +58,7 @@ def test_detaching(holding: Holding, owner: int, expected: Holding) -> None:
 
 
 def test_only_who_is_detached_for_long_enough_is_forgotten() -> None:
-    assert [has_expired(Detached(9.0), now) for now in (8.9, 9.0, 9.1)] == [False, True, True]
+    assert [has_expired(Unattached(9.0), now) for now in (8.9, 9.0, 9.1)] == [False, True, True]
     assert not has_expired(Attached(1), 1e9)
 
 
@@ -82,7 +84,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def the_newest_has_it(self) -> None:
-        expected = Detached(30.0) if self.newest in self.gone else Attached(self.newest)
+        expected = Unattached(30.0) if self.newest in self.gone else Attached(self.newest)
         assert self.holding == expected
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import anyio
 import pytest
+from tests.confine.workshop import fingerprint
 
 from holdfast.confine import end, find
 from holdfast.exec.server.places import Bindings
 from holdfast.rpc import token_digest
 from holdfast.world import SystemDisk
-from tests.confine.workshop import fingerprint
 from tests.exec.server.drafts import Draft, drafted
 from tests.exec.server.housing import Housed, housed
 from tests.exec.server.talking import PATH, Refused, Talk, until
@@ -185,19 +185,19 @@ async def test_a_place_that_shows_the_server_is_refused(draft: Draft) -> None:
 
 async def test_an_operator_binds_and_unbinds(draft: Draft) -> None:
     async with housed(draft.state) as server, server.talk() as talk:
-        assert server.house.bindings is not None
+        assert server.shared.bindings is not None
         token = (await talk.call("place/bind", directory=draft.name))["token"]
-        assert server.house.bindings.guests == {token_digest(token): draft.name}
+        assert server.shared.bindings.guests == {token_digest(token): draft.name}
         kept = draft.state / "bindings"
         assert kept.stat().st_mode & 0o777 == 0o600
         assert token not in kept.read_text()
         again = Bindings(draft.state, SystemDisk())
-        assert again.guests == server.house.bindings.guests
+        assert again.guests == server.shared.bindings.guests
 
         async with server.talk(place=draft.name) as guest:
             await talk.call("place/unbind", directory=draft.name)
             await guest.until(lambda: guest.ended)
-        assert server.house.bindings.guests == {}
+        assert server.shared.bindings.guests == {}
         assert json.loads(kept.read_text())["places"] == {}
         end(draft.name)
         assert await refused(talk, "place/bind", directory=draft.name) == "PLACE_LOST"
@@ -214,11 +214,11 @@ async def test_who_came_with_a_token_and_said_nothing_yet_is_put_out_with_it(dra
 
 async def test_tokens_that_are_made_at_once_all_count(draft: Draft) -> None:
     async with housed(draft.state) as server, server.talk() as talk:
-        assert server.house.bindings is not None
+        assert server.shared.bindings is not None
         asked = [await talk.ask("place/bind", {"directory": draft.name}) for _ in range(8)]
         tokens = [(await talk.answer(each))["token"] for each in asked]
 
-        assert server.house.bindings.guests.keys() == {token_digest(each) for each in tokens}
+        assert server.shared.bindings.guests.keys() == {token_digest(each) for each in tokens}
 
 
 @pytest.mark.parametrize("damaged", [b"{", b'{"places":{"00":"\xff"}}', b'{"places":{"0g":"/"}}'])
@@ -241,7 +241,7 @@ async def test_nothing_of_a_place_stays_open(draft: Draft) -> None:
 
 async def test_a_place_that_nobody_waits_for_any_more_is_not_held(draft: Draft) -> None:
     async with housed(draft.state) as server:
-        site = server.house.plane.site(draft.name)
+        site = server.shared.sessions.site(draft.name)
         before = sorted(os.listdir("/proc/self/fd"))
         for _ in range(3):
             with anyio.CancelScope() as scope:
@@ -249,6 +249,6 @@ async def test_a_place_that_nobody_waits_for_any_more_is_not_held(draft: Draft) 
                 async with site.reached():
                     pass
         for lane in range(4):  # whatever is still being done
-            await server.house.hands.do(lambda: None, lane=lane)
+            await server.shared.workers.do(lambda: None, lane=lane)
         site.close()
         assert sorted(os.listdir("/proc/self/fd")) == before

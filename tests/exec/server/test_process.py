@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.exec.server.process import Hold
+from holdfast.exec.server.process import OutputHold
 from tests.exec.planes import closed, keeping_in, retained, shell
 
 pytestmark = pytest.mark.anyio
@@ -19,10 +19,10 @@ SIZE = 8 * LIMIT
 async def test_a_process_waits_while_it_is_held_and_goes_on_when_it_is_let_go(
     tmp_path: Path,
 ) -> None:
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell("a", f"head -c {SIZE} /dev/zero"))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell("a", f"head -c {SIZE} /dev/zero"))
         retention = retained(tmp_path, kept, bytes_max=LIMIT)
-        hold = Hold(retention)
+        hold = OutputHold(retention)
         hold.keep_from(1)
         with anyio.move_on_after(0.5):
             await closed(retention)
@@ -31,9 +31,9 @@ async def test_a_process_waits_while_it_is_held_and_goes_on_when_it_is_let_go(
 
         hold.let_go(after=30.0)
         assert hold.is_ending
-        hold.tend(anyio.current_time() + 29.0)
+        hold.tick(anyio.current_time() + 29.0)
         assert (retention.first_retained, hold.is_wanted) == (1, True)
-        hold.tend(anyio.current_time() + 31.0)
+        hold.tick(anyio.current_time() + 31.0)
         await closed(retention)
 
         assert (retention.first_retained > 1, hold.is_wanted) == (True, False)

@@ -27,8 +27,8 @@ def chunks(retention: Retention, after: int, bytes_max: int) -> tuple[list[Chunk
 
 async def test_chunks_are_those_that_are_kept_as_far_as_there_is_room(tmp_path: Path) -> None:
     script = f"echo one; echo two >&2; head -c {SIZE} /dev/zero"
-    async with keeping_in(tmp_path) as keeping:
-        retention = await closed(retained(tmp_path, await keeping.start(shell("k", script))))
+    async with keeping_in(tmp_path) as keeper:
+        retention = await closed(retained(tmp_path, await keeper.start(shell("k", script))))
         found, last = chunks(retention, 0, 2**30)
         said = dict.fromkeys(("stdout", "stderr"), b"")
         for chunk in found:

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.exec.storage import retention_loop
 from holdfast.exec.storage import splice as source
-from holdfast.exec.storage.splice import Place
+from holdfast.exec.storage.splice import SpliceTarget
 from holdfast.telemetry import Telemetry
 from holdfast.telemetry.testing import MemorySink
 from holdfast.world import SystemClock
@@ -30,7 +30,7 @@ async def test_a_full_disk_is_told_and_so_is_its_end(
 ) -> None:
     room = anyio.Event()
 
-    def move(pipe: int, place: Place) -> int | None:
+    def move(pipe: int, place: SpliceTarget) -> int | None:
         if not room.is_set():
             raise OSError(errno.ENOSPC, "full")
         return working(pipe, place)
@@ -40,7 +40,7 @@ async def test_a_full_disk_is_told_and_so_is_its_end(
     monkeypatch.setattr(retention_loop, "_TRY_AGAIN", 0.05)
     sink = MemorySink()
     async with housed(tmp_path) as server, server.talk() as talk:
-        server.workshop.telemetry = Telemetry([sink], clock=SystemClock())
+        server.services.telemetry = Telemetry([sink], clock=SystemClock())
         await talk.start("p", "sh", "-c", "echo word; exec sleep 60")
         await until(lambda: len(sink.records) == 1)
         (stalled,) = (await talk.call("process/list"))["processes"]
@@ -82,9 +82,9 @@ async def test_what_a_sandbox_leaves_behind_is_reported_and_ends_nobody(tmp_path
 
     sink = MemorySink()
     async with housed(tmp_path) as server, server.talk() as talk:
-        server.workshop.telemetry = Telemetry([sink], clock=SystemClock())
+        server.services.telemetry = Telemetry([sink], clock=SystemClock())
         await talk.start("p", "sh", "-c", "read x", pipeStdin=True)
-        (session,) = server.house.plane
+        (session,) = server.shared.sessions
         session.processes.get("p").undo = refuse
         await talk.call("process/closeStdin", processId="p")
         await until(lambda: bool(sink.records))

@@ -9,15 +9,15 @@ import pytest
 
 from holdfast.confine.failures import SandboxRequestUnfit
 from holdfast.exec.server.sandbox_request import (
-    Confinement,
-    Surroundings,
+    RequestedSandbox,
+    SandboxSurroundings,
     confinement,
     may_read,
     may_write,
 )
 
 PROTECTED = (".git/hooks", ".envrc")
-HERE = Surroundings(
+HERE = SandboxSurroundings(
     system=("/usr",),
     protected=PROTECTED,
     shown=("/home/me", "/work"),
@@ -25,7 +25,7 @@ HERE = Surroundings(
     hidden=("/home/me/state",),
     exists=lambda path: "missing" not in path,
 )
-DEFAULT = Confinement(hidden=HERE.hidden, protected=PROTECTED)
+DEFAULT = RequestedSandbox(hidden=HERE.hidden, protected=PROTECTED)
 
 
 def entry(path: Any, access: str = "read", **more: Any) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def test_what_is_not_to_be_shut_in_by_us(sandbox: dict[str, Any] | None) -> None
     assert confinement(sandbox, HERE) is None
 
 
-def words(**more: Any) -> Confinement:
+def words(**more: Any) -> RequestedSandbox:
     return replace(DEFAULT, **more)
 
 
@@ -119,7 +119,7 @@ def words(**more: Any) -> Confinement:
         ),
     ],
 )
-def test_what_can_be_said_in_our_words(sandbox: dict[str, Any], expected: Confinement) -> None:
+def test_what_can_be_said_in_our_words(sandbox: dict[str, Any], expected: RequestedSandbox) -> None:
     assert confinement(sandbox, HERE) == expected
 
 

@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from holdfast.exec.server.scheduler import WORDS_MAX, Due
+from holdfast.exec.server.scheduler import WORDS_MAX, DueQueue
 
 MUCH = WORDS_MAX + 1
 
 
-def order(due: Due[str], *, is_first_half: bool) -> list[str]:
+def order(due: DueQueue[str], *, is_first_half: bool) -> list[str]:
     taken: list[str] = []
     while due:
         taken.append(due.take(is_first_half=is_first_half))
@@ -25,7 +25,7 @@ def order(due: Due[str], *, is_first_half: bool) -> list[str]:
 def test_a_word_goes_first_in_the_first_half_of_a_turn(
     is_first_half: bool, expected: list[str]
 ) -> None:
-    due = Due[str]()
+    due = DueQueue[str]()
     for name, events in (("one", MUCH), ("word", 1), ("other", 100), ("exit", WORDS_MAX)):
         due.put(name, events)
 
@@ -33,7 +33,7 @@ def test_a_word_goes_first_in_the_first_half_of_a_turn(
 
 
 def test_who_waits_keeps_its_place_whatever_it_has_to_tell_by_now() -> None:
-    due = Due[str]()
+    due = DueQueue[str]()
     for name, events in (("a", 1), ("b", MUCH), ("c", 1), ("a", MUCH), ("b", 1)):
         due.put(name, events)
 
@@ -41,7 +41,7 @@ def test_who_waits_keeps_its_place_whatever_it_has_to_tell_by_now() -> None:
 
 
 def test_nobody_starves_however_many_words_come() -> None:
-    due, heard = Due[str](), Counter[str]()
+    due, heard = DueQueue[str](), Counter[str]()
     for _ in range(100):
         for number in range(10):
             due.put(f"brief {number}", 1)
@@ -55,7 +55,7 @@ def test_nobody_starves_however_many_words_come() -> None:
 
 
 def test_who_is_dropped_tells_nothing() -> None:
-    due = Due[str]()
+    due = DueQueue[str]()
     for name, events in (("a", 1), ("b", MUCH), ("c", 1)):
         due.put(name, events)
     for name in ("a", "b", "nobody"):

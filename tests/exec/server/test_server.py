@@ -17,11 +17,11 @@ import pytest
 from anyio import to_thread
 
 from holdfast.exec.failures import OrphansEnded, ProcessLost, StateTaken
-from holdfast.exec.keeper.client_loop import Keeping
+from holdfast.exec.keeper.client_loop import KeeperClient
 from holdfast.exec.keeper.protocol import LOCK_NAME, KeeperName
 from holdfast.exec.model import Command, Output
-from holdfast.exec.server.ownership import Policy
-from holdfast.exec.server.server import Settings, serve
+from holdfast.exec.server.ownership import SessionPolicy
+from holdfast.exec.server.server import ServerSettings, serve
 from holdfast.rpc.failures import TokenRefused
 from holdfast.rpc.transports.websocket import connect_websocket
 from holdfast.telemetry import Telemetry
@@ -133,12 +133,12 @@ def test_on_standard_input_it_serves_one_connection_and_leaves_nothing() -> None
         assert server.stdin is not None and server.stdout is not None
         server.stdin.write(b"".join(json.dumps(each).encode() + b"\n" for each in messages))
         server.stdin.flush()
-        welcome, started = (json.loads(server.stdout.readline()) for _ in range(2))
+        process_started, started = (json.loads(server.stdout.readline()) for _ in range(2))
         is_running = subprocess.run(["pgrep", "-f", argv[1]], capture_output=True).returncode == 0
         server.stdin.close()
         code = server.wait(timeout=PATIENCE)
 
-    assert welcome["result"]["environmentInfo"]["platformOs"] == "linux"
+    assert process_started["result"]["environmentInfo"]["platformOs"] == "linux"
     assert started == {"id": 2, "result": {"processId": "p", "sandboxType": "none"}}
     assert (is_running, code) == (True, 0)
     assert subprocess.run(["pgrep", "-f", argv[1]], capture_output=True).returncode == 1
@@ -346,7 +346,7 @@ async def test_a_server_that_nobody_needs_rests_until_somebody_knocks(
         await until(lambda: is_resting(server.process.pid))
         assert server.rss_mb < 15
         with pytest.raises(StateTaken):
-            await Keeping.open(server.state)
+            await KeeperClient.open(server.state)
 
         with pytest.raises(TokenRefused):
             await connect_websocket(server.url, token="wrong", connect_longest=PATIENCE)
@@ -454,7 +454,9 @@ async def test_what_outlived_a_lost_keeper_is_ended_and_reported(tmp_path: Path)
 
     sink = MemorySink()
     telemetry = Telemetry([sink], clock=SystemClock())
-    settings = Settings(state=state, telemetry=telemetry, idle_exit=0.1, policy=Policy(0.1))
+    settings = ServerSettings(
+        state=state, telemetry=telemetry, idle_exit=0.1, policy=SessionPolicy(0.1)
+    )
     assert await serve(settings, print) is None
     await until(lambda: not is_alive(orphan))
     codes = [record.failure["code"] for record in sink.records if record.failure is not None]

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.exec.server.ownership import Policy
+from holdfast.exec.server.ownership import SessionPolicy
 from holdfast.world.failures import DiskUnusable
 from tests.exec.server.housing import housed
 from tests.exec.server.talking import Refused, Talk, is_alive, names, until
@@ -67,7 +67,7 @@ async def test_a_resume_takes_the_session_from_a_connection_that_may_be_dead(
 async def test_without_takeover_a_resume_is_refused_while_the_session_is_held(
     tmp_path: Path,
 ) -> None:
-    async with housed(tmp_path, Policy(takeover=False)) as server:
+    async with housed(tmp_path, SessionPolicy(takeover=False)) as server:
         async with server.talk() as first, server.talk(introduced=False) as second:
             with pytest.raises(Refused) as refused:
                 await second.introduce(first.session)
@@ -88,7 +88,7 @@ async def test_without_takeover_a_resume_is_refused_while_the_session_is_held(
 
 @pytest.mark.long
 async def test_a_session_is_forgotten_although_nobody_heard_of_it(tmp_path: Path) -> None:
-    async with housed(tmp_path, Policy(detached_ttl=0.1)) as server:
+    async with housed(tmp_path, SessionPolicy(detached_ttl=0.1)) as server:
         for wait in range(20):
             ours = await server.dial()
             await ours.send([b'{"id":1,"method":"initialize","params":{"clientName":"short"}}'])
@@ -100,7 +100,7 @@ async def test_a_session_is_forgotten_although_nobody_heard_of_it(tmp_path: Path
 async def test_a_session_that_the_disk_does_not_let_go_of_ends_all_the_same(
     tmp_path: Path,
 ) -> None:
-    async with housed(tmp_path, Policy(detached_ttl=0.1)) as server:
+    async with housed(tmp_path, SessionPolicy(detached_ttl=0.1)) as server:
         async with server.talk() as first:
             await first.start("p", "sleep", "60")
             (listed,) = (await first.call("process/list"))["processes"]
@@ -139,7 +139,7 @@ async def test_a_process_whose_files_cannot_be_used_is_named_and_ends_nobody(
 async def test_a_session_that_nobody_comes_back_for_ends_with_its_processes(
     tmp_path: Path,
 ) -> None:
-    async with housed(tmp_path, Policy(detached_ttl=0.5)) as server:
+    async with housed(tmp_path, SessionPolicy(detached_ttl=0.5)) as server:
         async with server.talk() as first:
             await first.start("p", "sleep", "60")
             (listed,) = (await first.call("process/list"))["processes"]
@@ -157,7 +157,7 @@ async def test_a_session_that_nobody_comes_back_for_ends_with_its_processes(
 async def test_a_closed_process_stays_readable_for_a_while_then_its_name_is_free(
     tmp_path: Path,
 ) -> None:
-    async with housed(tmp_path, Policy(detached_ttl=0.5)) as server, server.talk() as talk:
+    async with housed(tmp_path, SessionPolicy(detached_ttl=0.5)) as server, server.talk() as talk:
         await talk.run("p", "echo", "hi")
         assert (await page(talk, "p", 0))[0] == b"hi\n"
         await forgotten(talk)
@@ -165,7 +165,7 @@ async def test_a_closed_process_stays_readable_for_a_while_then_its_name_is_free
 
 
 async def test_what_a_process_left_running_behind_it_lives_on(tmp_path: Path) -> None:
-    async with housed(tmp_path, Policy(detached_ttl=0.3)) as server, server.talk() as talk:
+    async with housed(tmp_path, SessionPolicy(detached_ttl=0.3)) as server, server.talk() as talk:
         await talk.run("p", "sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!")
         pid = int(talk.output("p"))
         await forgotten(talk)
@@ -241,9 +241,9 @@ async def test_a_lost_keeper_is_told_to_every_process(tmp_path: Path) -> None:
     async with housed(tmp_path) as server, server.talk() as talk:
         await talk.start("p", "sleep", "60")
         (listed,) = (await talk.call("process/list"))["processes"]
-        os.kill(server.workshop.keeping.pid, 9)
-        await server.workshop.keeping.wait_lost()
-        server.house.plane.lose()
+        os.kill(server.services.keeper.pid, 9)
+        await server.services.keeper.wait_lost()
+        server.shared.sessions.mark_lost()
         await talk.closed("p")
         found = await talk.call("process/read", processId="p")
         await until(lambda: not is_alive(listed["pid"]))

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.exec.server.socket_activation import Rest, without_rest
+from holdfast.exec.server.socket_activation import IdleHandover, without_rest
 
 NAME = "HOLDFAST_RESTED"
 
 
 @pytest.mark.parametrize("value", ["", "1:3:4:0:/state"], ids=["nothing", "another's"])
 def test_who_has_not_rested_has_nothing(value: str) -> None:
-    assert Rest.over({NAME: value}) is None
+    assert IdleHandover.over({NAME: value}) is None
 
 
 def test_what_was_left_is_found_and_inherited_by_nobody() -> None:
@@ -23,7 +23,7 @@ def test_what_was_left_is_found_and_inherited_by_nobody() -> None:
         fd, lock = os.dup(listener.fileno()), os.open(os.devnull, os.O_RDONLY)
         os.set_inheritable(fd, True)
         os.set_inheritable(lock, True)
-        rest = Rest.over({NAME: f"{os.getpid()}:{fd}:{lock}:1:/a:b"})
+        rest = IdleHandover.over({NAME: f"{os.getpid()}:{fd}:{lock}:1:/a:b"})
 
         assert rest is not None
         with rest.listener:

@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.exec.server.state_records import (
     ProcessRecord,
-    Records,
     SessionRecord,
+    StateRecords,
     make_files,
     remove_files,
 )
@@ -25,14 +25,16 @@ def process(key: str, started: int) -> ProcessRecord:
 
 
 @pytest.fixture
-def records(tmp_path: Path) -> Records:
-    made = Records(tmp_path / "state", SystemDisk())
+def records(tmp_path: Path) -> StateRecords:
+    made = StateRecords(tmp_path / "state", SystemDisk())
     made.prepare()
     made.prepare()
     return made
 
 
-def test_all_is_found_again_and_damage_is_passed_over(tmp_path: Path, records: Records) -> None:
+def test_all_is_found_again_and_damage_is_passed_over(
+    tmp_path: Path, records: StateRecords
+) -> None:
     for record in (process("b", 2), process("a", 1), process("c", 3)):
         records.keep_process(record)
     records.keep_session(SessionRecord("s", "plain"))
@@ -46,7 +48,7 @@ def test_all_is_found_again_and_damage_is_passed_over(tmp_path: Path, records: R
     assert list(records.sessions()) == [SessionRecord("s", "plain")]
 
 
-def test_what_nobody_knows_is_swept_away(tmp_path: Path, records: Records) -> None:
+def test_what_nobody_knows_is_swept_away(tmp_path: Path, records: StateRecords) -> None:
     for key in "abc":
         records.keep_process(process(key, 1)).mkdir()
     records.sweep([process("b", 1)])
@@ -59,7 +61,7 @@ def test_what_nobody_knows_is_swept_away(tmp_path: Path, records: Records) -> No
     assert list(records.sessions()) == []
 
 
-def test_nobody_else_may_look(tmp_path: Path, records: Records) -> None:
+def test_nobody_else_may_look(tmp_path: Path, records: StateRecords) -> None:
     records.keep_process(process("a", 1))
     records.keep_session(SessionRecord("s", "plain"))
 
@@ -67,13 +69,13 @@ def test_nobody_else_may_look(tmp_path: Path, records: Records) -> None:
     assert modes == {0}
 
 
-def test_a_disk_that_refuses_is_named(tmp_path: Path, records: Records) -> None:
+def test_a_disk_that_refuses_is_named(tmp_path: Path, records: StateRecords) -> None:
     (tmp_path / "state/processes.jsonl").mkdir()
     with pytest.raises(DiskUnusable), records.naming("a"):
         records.keep_process(process("a", 1))
 
 
-def test_what_a_newer_server_wrote_is_not_touched(tmp_path: Path, records: Records) -> None:
+def test_what_a_newer_server_wrote_is_not_touched(tmp_path: Path, records: StateRecords) -> None:
     records.keep_process(process("a", 1))
     (tmp_path / "state/processes.jsonl").write_bytes(b'{"version":5,"other":"form"}')
     (tmp_path / "state/sessions/s").write_bytes(b'{"version":5}')
@@ -84,7 +86,7 @@ def test_what_a_newer_server_wrote_is_not_touched(tmp_path: Path, records: Recor
 
 
 def test_what_a_server_of_version_1_wrote_is_known_once_and_goes_with_its_process(
-    tmp_path: Path, records: Records
+    tmp_path: Path, records: StateRecords
 ) -> None:
     old = process("a", 1)
     records.directory("a").mkdir()
@@ -99,7 +101,7 @@ def test_what_a_server_of_version_1_wrote_is_known_once_and_goes_with_its_proces
 
 
 def test_what_a_server_of_version_2_wrote_is_known_while_it_has_a_directory(
-    records: Records,
+    records: StateRecords,
 ) -> None:
     old = [msgspec.structs.replace(process(key, 1), version=2) for key in "ab"]
     for record in old:
@@ -109,7 +111,9 @@ def test_what_a_server_of_version_2_wrote_is_known_while_it_has_a_directory(
     assert list(records.processes()) == old[1:]
 
 
-def test_how_one_ended_that_said_nothing_is_known_until_it_is_forgotten(records: Records) -> None:
+def test_how_one_ended_that_said_nothing_is_known_until_it_is_forgotten(
+    records: StateRecords,
+) -> None:
     quiet = process("a", 1)
     for record in (quiet, process("b", 2)):
         records.keep_process(record)
@@ -130,7 +134,7 @@ def test_how_one_ended_that_said_nothing_is_known_until_it_is_forgotten(records:
 
 
 def test_what_is_in_rings_is_not_for_servers_of_before_until_it_is_forgotten(
-    tmp_path: Path, records: Records
+    tmp_path: Path, records: StateRecords
 ) -> None:
     for key in "ab":
         records.keep_process(process(key, 1))
@@ -147,7 +151,7 @@ def test_what_is_in_rings_is_not_for_servers_of_before_until_it_is_forgotten(
 
 
 def test_files_are_made_for_our_own_eyes_before_they_are_needed(
-    tmp_path: Path, records: Records
+    tmp_path: Path, records: StateRecords
 ) -> None:
     for each in (process("a", 1), process("a", 1), process("b/not/there", 2)):
         make_files(records.directory(each.key), each)
@@ -161,4 +165,4 @@ def test_a_place_that_cannot_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(DiskMissing):
-        Records(tmp_path / "file", SystemDisk()).prepare()
+        StateRecords(tmp_path / "file", SystemDisk()).prepare()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.exec.server.state_records import Roll
+from holdfast.exec.server.state_records import AppendOnlyRecords
 
 
 @pytest.fixture
@@ -16,8 +16,8 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_was_added_is_read_by_the_next(path: Path) -> None:
-    assert Roll(path).read() == []
-    roll = Roll(path)
+    assert AppendOnlyRecords(path).read() == []
+    roll = AppendOnlyRecords(path)
     for key in "abc":
         roll.add(key, key.encode() * 3)
     roll.add("a", b"more")
@@ -25,14 +25,14 @@ def test_what_was_added_is_read_by_the_next(path: Path) -> None:
     roll.drop("b", b"twice")
 
     lines = [b"aaa", b"bbb", b"ccc", b"more", b"gone"]
-    assert Roll(path).read() == lines  # until it is swept
+    assert AppendOnlyRecords(path).read() == lines  # until it is swept
     roll.sweep({"c": b"ccc"})
     roll.add("d", b"ddd")
-    assert Roll(path).read() == [b"ccc", b"ddd"]
+    assert AppendOnlyRecords(path).read() == [b"ccc", b"ddd"]
 
 
 def test_a_disk_that_refuses_the_last_line_is_not_asked_again(path: Path) -> None:
-    roll = Roll(path)
+    roll = AppendOnlyRecords(path)
     roll.add("a", b"first")
     path.unlink()
     path.mkdir()
@@ -43,25 +43,25 @@ def test_a_disk_that_refuses_the_last_line_is_not_asked_again(path: Path) -> Non
 
 @pytest.mark.parametrize("cut", range(8))
 def test_a_line_that_broke_off_spoils_no_other(path: Path, cut: int) -> None:
-    Roll(path).add("a", b"first")
-    Roll(path).add("b", b"second")
+    AppendOnlyRecords(path).add("a", b"first")
+    AppendOnlyRecords(path).add("b", b"second")
     os.truncate(path, path.stat().st_size - cut)
-    Roll(path).add("c", b"third")
+    AppendOnlyRecords(path).add("c", b"third")
 
     rest = b"second"[: max(0, 6 - cut)]
-    assert Roll(path).read() == [line for line in (b"first", rest, b"third") if line]
+    assert AppendOnlyRecords(path).read() == [line for line in (b"first", rest, b"third") if line]
 
 
 def test_a_disk_that_refuses_loses_nothing(path: Path) -> None:
-    Roll(path).add("a", b"first")
+    AppendOnlyRecords(path).add("a", b"first")
     path.with_suffix(".new").mkdir()
-    Roll(path).sweep({"b": b"second"})
+    AppendOnlyRecords(path).sweep({"b": b"second"})
 
-    assert Roll(path).read() == [b"first"]
+    assert AppendOnlyRecords(path).read() == [b"first"]
 
 
 def test_it_is_rewritten_when_most_of_it_is_dropped(path: Path) -> None:
-    roll, line = Roll(path), b"x" * 1000
+    roll, line = AppendOnlyRecords(path), b"x" * 1000
     roll.add("kept", b"kept")
     roll.add("kept", b"too")
     for number in range(3000):
@@ -69,4 +69,4 @@ def test_it_is_rewritten_when_most_of_it_is_dropped(path: Path) -> None:
         roll.drop(str(number), b"gone")
 
     assert path.stat().st_size <= 2**20 + 2 * len(line)
-    assert Roll(path).read()[:2] == [b"kept", b"too"]
+    assert AppendOnlyRecords(path).read()[:2] == [b"kept", b"too"]

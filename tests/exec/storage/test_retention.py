@@ -10,20 +10,20 @@ import pytest
 
 from holdfast.exec.model import Closed, Event, Exited, Output
 from holdfast.exec.output_index import CHUNK_BYTES_MAX
-from holdfast.exec.protocol import Stream
-from holdfast.exec.storage.retention import Retained
-from holdfast.exec.storage.splice import move, widen
+from holdfast.exec.protocol import OutputStream
+from holdfast.exec.storage.retention import OutputFiles
+from holdfast.exec.storage.splice import enlarge_pipe, move
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no splice here")
 
-PIPES = (Stream.STDOUT, Stream.STDERR)
+PIPES = (OutputStream.STDOUT, OutputStream.STDERR)
 FULL = CHUNK_BYTES_MAX
 
 
-def put(retained: Retained, stream: int, data: bytes) -> None:
+def put(retained: OutputFiles, stream: int, data: bytes) -> None:
     """Move this into the file of a stream, the way output comes."""
     source, end = os.pipe()
-    widen(end)
+    enlarge_pipe(end)
     os.write(end, data)
     os.close(end)
     while moved := move(source, retained.place(stream)):
@@ -31,17 +31,17 @@ def put(retained: Retained, stream: int, data: bytes) -> None:
     os.close(source)
 
 
-def events(retained: Retained, after_seq: int = 0, bytes_max: int | None = None) -> list[Event]:
+def events(retained: OutputFiles, after_seq: int = 0, bytes_max: int | None = None) -> list[Event]:
     return list(retained.events(after_seq, bytes_max, 10_000))
 
 
-def reopened(retained: Retained) -> Retained:
+def reopened(retained: OutputFiles) -> OutputFiles:
     retained.close()
-    return Retained.found(retained.directory)
+    return OutputFiles.found(retained.directory)
 
 
 def test_an_empty_pipe_and_its_end_are_told_apart(tmp_path: Path) -> None:
-    retained = Retained(tmp_path, PIPES)
+    retained = OutputFiles(tmp_path, PIPES)
     source, end = os.pipe()
     os.set_blocking(source, False)
 
@@ -53,19 +53,19 @@ def test_an_empty_pipe_and_its_end_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_what_is_not_in_the_index_is_not_told_and_not_lost(tmp_path: Path) -> None:
-    retained = Retained(tmp_path, PIPES)
+    retained = OutputFiles(tmp_path, PIPES)
     put(retained, 1, b"moved")
     assert events(retained) == []
 
     retained = reopened(retained)
     assert retained.cover()
     assert not retained.cover()
-    assert events(retained) == [Output(1, Stream.STDERR, b"moved")]
+    assert events(retained) == [Output(1, OutputStream.STDERR, b"moved")]
     retained.close()
 
 
 def test_nothing_is_told_twice_after_it_was_told(tmp_path: Path) -> None:
-    retained = Retained(tmp_path, PIPES)
+    retained = OutputFiles(tmp_path, PIPES)
     put(retained, 0, b"one")
     retained.cover()
     retained.note_exit(9)
@@ -77,9 +77,9 @@ def test_nothing_is_told_twice_after_it_was_told(tmp_path: Path) -> None:
 
     for _ in range(2):
         assert events(retained) == [
-            Output(1, Stream.STDOUT, b"one"),
+            Output(1, OutputStream.STDOUT, b"one"),
             Exited(2, 9),
-            Output(3, Stream.STDOUT, b"two"),
+            Output(3, OutputStream.STDOUT, b"two"),
             Closed(4),
         ]
         retained = reopened(retained)
@@ -99,7 +99,7 @@ def test_pieces_of_any_size_are_read_as_they_were_put(
     tmp_path: Path, sizes: tuple[int, ...]
 ) -> None:
     written = [bytes([number]) * size for number, size in enumerate(sizes)]
-    retained = Retained(tmp_path, PIPES)
+    retained = OutputFiles(tmp_path, PIPES)
     for data in written:
         put(retained, 0, data)
         retained.cover()
@@ -111,21 +111,21 @@ def test_pieces_of_any_size_are_read_as_they_were_put(
 
 
 def test_what_the_file_has_lost_is_not_made_of_what_was_read_before(tmp_path: Path) -> None:
-    retained = Retained(tmp_path, PIPES)
+    retained = OutputFiles(tmp_path, PIPES)
     for data in (b"a" * FULL, b"b" * 10):
         put(retained, 0, data)
         retained.cover()
     os.truncate(tmp_path / "stdout", FULL + 4)
 
     assert events(retained) == [
-        Output(1, Stream.STDOUT, b"a" * FULL),
-        Output(2, Stream.STDOUT, b"bbbb"),
+        Output(1, OutputStream.STDOUT, b"a" * FULL),
+        Output(2, OutputStream.STDOUT, b"bbbb"),
     ]
     retained.close()
 
 
 def test_an_exit_is_known_after_its_record_was_dropped(tmp_path: Path) -> None:
-    retained = Retained(tmp_path, PIPES)
+    retained = OutputFiles(tmp_path, PIPES)
     retained.note_exit(9)
     for _ in range(5):
         put(retained, 0, b"x" * 1000)
@@ -143,7 +143,7 @@ def test_an_exit_is_known_after_its_record_was_dropped(tmp_path: Path) -> None:
 def test_nothing_is_dropped_that_somebody_needs(
     tmp_path: Path, before: int | None, first: int
 ) -> None:
-    retained = Retained(tmp_path, PIPES)
+    retained = OutputFiles(tmp_path, PIPES)
     for number in range(5):
         put(retained, number % 2, b"x" * 1000)
         retained.cover()
@@ -155,7 +155,7 @@ def test_nothing_is_dropped_that_somebody_needs(
 
 
 def test_a_page_has_at_least_one_piece(tmp_path: Path) -> None:
-    retained = Retained(tmp_path, (Stream.PTY,))
+    retained = OutputFiles(tmp_path, (OutputStream.PTY,))
     for _ in range(3):
         put(retained, 0, b"x" * 10)
         retained.cover()

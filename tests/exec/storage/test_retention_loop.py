@@ -11,14 +11,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.exec.keeper.client_loop import Terminal
+from holdfast.exec.keeper.client_loop import TerminalSize
 from holdfast.exec.model import AWAITS_READER, Closed, Exited, Output
-from holdfast.exec.protocol import Stream
+from holdfast.exec.protocol import OutputStream
 from holdfast.exec.storage import retention_loop
 from holdfast.exec.storage import splice as source
 from holdfast.exec.storage.retention_loop import Retention
-from holdfast.exec.storage.splice import Place
-from holdfast.exec.storage.stream_file import End
+from holdfast.exec.storage.splice import SpliceTarget
+from holdfast.exec.storage.stream_file import EndRecord
 from holdfast.world.failures import DiskFull
 from tests.exec.planes import append, closed, ended, keeping_in, news, output, retained, said, shell
 from tests.exec.server.talking import until
@@ -30,13 +30,13 @@ pytestmark = [
 
 
 async def test_one_sequence_holds_all_that_happened(tmp_path: Path) -> None:
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell("k", "echo out; sleep 0.1; echo err >&2; exit 3"))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell("k", "echo out; sleep 0.1; echo err >&2; exit 3"))
         retention = await closed(retained(tmp_path, kept))
 
         events = [
-            Output(1, Stream.STDOUT, b"out\n"),
-            Output(2, Stream.STDERR, b"err\n"),
+            Output(1, OutputStream.STDOUT, b"out\n"),
+            Output(2, OutputStream.STDERR, b"err\n"),
             Exited(3, 3),
             Closed(4),
         ]
@@ -55,24 +55,24 @@ async def test_one_sequence_holds_all_that_happened(tmp_path: Path) -> None:
 
 
 async def test_a_descendant_that_still_prints_delays_the_close_only(tmp_path: Path) -> None:
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell("l", "{ sleep 0.3; echo late; } & exit 0"))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell("l", "{ sleep 0.3; echo late; } & exit 0"))
         retention = await closed(retained(tmp_path, kept))
 
         assert retention.events(0, None) == [
             Exited(1, 0),
-            Output(2, Stream.STDOUT, b"late\n"),
+            Output(2, OutputStream.STDOUT, b"late\n"),
             Closed(3),
         ]
 
 
-@pytest.mark.parametrize("terminal", [None, Terminal()], ids=["pipes", "terminal"])
+@pytest.mark.parametrize("terminal", [None, TerminalSize()], ids=["pipes", "terminal"])
 async def test_output_beyond_the_index_is_taken_up(
-    tmp_path: Path, terminal: Terminal | None
+    tmp_path: Path, terminal: TerminalSize | None
 ) -> None:
-    async with keeping_in(tmp_path) as keeping:
+    async with keeping_in(tmp_path) as keeper:
         script = "echo one; read word; echo two"
-        kept = await keeping.start(shell("k", script, terminal=terminal, pipe_stdin=True))
+        kept = await keeper.start(shell("k", script, terminal=terminal, pipe_stdin=True))
         first = retained(tmp_path, kept)
         await said(first, b"one")
         before = first.events(0, None)
@@ -82,7 +82,7 @@ async def test_output_beyond_the_index_is_taken_up(
         append(tmp_path / "processes" / "k" / name, b"moved\n")
         append(tmp_path / "processes" / "k" / "index", b"torn record")
         kept.release()
-        await keeping.close()
+        await keeper.close()
         async with keeping_in(tmp_path) as again:
             (kept,) = await again.adopt()
             pipe = kept.copy("pipe_in")
@@ -98,8 +98,8 @@ async def test_output_beyond_the_index_is_taken_up(
 
 async def test_the_oldest_is_dropped_when_nobody_waits_for_it(tmp_path: Path) -> None:
     limit = 2**20
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell("k", "head -c 8000000 /dev/zero | tr '\\0' x"))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell("k", "head -c 8000000 /dev/zero | tr '\\0' x"))
         retention = await closed(retained(tmp_path, kept, bytes_max=limit))
 
         kept_bytes = len(output(retention))
@@ -120,8 +120,8 @@ async def test_the_oldest_is_dropped_when_nobody_waits_for_it(tmp_path: Path) ->
 @pytest.mark.promise("X11")
 async def test_a_process_waits_while_somebody_has_still_to_be_told(tmp_path: Path) -> None:
     limit = 2**20
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell("k", "head -c 8000000 /dev/zero"))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell("k", "head -c 8000000 /dev/zero"))
         retention = retained(tmp_path, kept, bytes_max=limit)
         retention.keep_from(1)
         told = size = 0
@@ -136,7 +136,7 @@ async def test_a_process_waits_while_somebody_has_still_to_be_told(tmp_path: Pat
                 await news(retention)
         assert size == 8_000_000
 
-        kept = await keeping.start(shell("l", "head -c 8000000 /dev/zero"))
+        kept = await keeper.start(shell("l", "head -c 8000000 /dev/zero"))
         retention = retained(tmp_path, kept, bytes_max=limit)
         retention.keep_from(1)
         await until(lambda: retention.waits_for == AWAITS_READER)
@@ -154,8 +154,8 @@ async def test_a_process_is_slowed_down_and_not_stopped_by_one_who_is_far_behind
     tmp_path: Path,
 ) -> None:
     size, ahead, step, wait = 12 * 2**20, 2 * 2**20, 2**20, 0.05
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell("k", f"head -c {size} /dev/zero; exit 3"))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell("k", f"head -c {size} /dev/zero; exit 3"))
         retention = retained(tmp_path, kept)
         retention.keep_from(1)
         begin = anyio.current_time()
@@ -173,8 +173,8 @@ async def test_one_who_is_not_far_behind_slows_nobody_down(
 ) -> None:
     monkeypatch.setattr(retention_loop, "_AHEAD_WAIT", 3600.0)
     size = 24 * 2**20
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell("k", f"head -c {size} /dev/zero"))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell("k", f"head -c {size} /dev/zero"))
         retention = retained(tmp_path, kept)
         retention.keep_from(1)
         while not retention.is_closed:
@@ -187,8 +187,8 @@ async def test_who_has_come_near_is_told_at_once_of_what_was_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention_loop, "_AHEAD_WAIT", 3600.0)
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell("k", f"head -c {12 * 2**20} /dev/zero"))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell("k", f"head -c {12 * 2**20} /dev/zero"))
         left = kept.copy("stdout")
         assert left is not None
         retention = retained(tmp_path, kept)
@@ -213,8 +213,8 @@ async def test_one_who_is_gone_slows_nobody_down(
 ) -> None:
     monkeypatch.setattr(retention_loop, "_AHEAD_WAIT", 3600.0)
     size = 24 * 2**20
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell("k", f"head -c {size} /dev/zero"))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell("k", f"head -c {size} /dev/zero"))
         retention = retained(tmp_path, kept)
         retention.keep_from(1, is_followed=False)
         assert len(output(await closed(retention))) == size
@@ -222,9 +222,9 @@ async def test_one_who_is_gone_slows_nobody_down(
 
 async def test_the_end_of_one_that_said_nothing_is_noted_once(tmp_path: Path) -> None:
     noted: list[tuple[int, bool]] = []
-    end = End(lambda *how: noted.append(how))
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell("k", "exit 3"))
+    end = EndRecord(lambda *how: noted.append(how))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell("k", "exit 3"))
         retention = await closed(Retention.open(tmp_path / "k", kept, end=end))
 
         assert retention.events(0, None) == [Exited(1, 3), Closed(2)]
@@ -232,15 +232,15 @@ async def test_the_end_of_one_that_said_nothing_is_noted_once(tmp_path: Path) ->
 
 
 async def test_a_stream_that_says_nothing_gets_no_file(tmp_path: Path) -> None:
-    async with keeping_in(tmp_path) as keeping:
+    async with keeping_in(tmp_path) as keeper:
         for key, script in (("none", "exit 3"), ("some", "echo word >&2")):
-            retention = await closed(retained(tmp_path, await keeping.start(shell(key, script))))
+            retention = await closed(retained(tmp_path, await keeper.start(shell(key, script))))
             retention.close()
 
         files = {path.name for path in (tmp_path / "processes").glob("*/std*")}
         found = Retention.open(tmp_path / "processes" / "some", None)
         assert files == {"stderr"}
-        assert found.events(0, None)[0] == Output(1, Stream.STDERR, b"word\n")
+        assert found.events(0, None)[0] == Output(1, OutputStream.STDERR, b"word\n")
         found.close()
 
 
@@ -249,7 +249,7 @@ async def test_a_full_disk_makes_the_process_wait_and_loses_nothing(
 ) -> None:
     refusals = [OSError(errno.ENOSPC, "full")] * 2
 
-    def full(pipe: int, place: Place) -> int | None:
+    def full(pipe: int, place: SpliceTarget) -> int | None:
         if refusals:
             raise refusals.pop()
         return working(pipe, place)
@@ -257,8 +257,8 @@ async def test_a_full_disk_makes_the_process_wait_and_loses_nothing(
     working = source.move
     monkeypatch.setattr(source, "move", full)
     monkeypatch.setattr(retention_loop, "_TRY_AGAIN", 0.05)
-    async with keeping_in(tmp_path) as keeping:
-        kept = await keeping.start(shell("k", "echo word; exit 1"))
+    async with keeping_in(tmp_path) as keeper:
+        kept = await keeper.start(shell("k", "echo word; exit 1"))
         await ended(kept)
         retention = retained(tmp_path, kept)
 
@@ -273,10 +273,10 @@ async def test_what_a_lost_keeper_held_is_closed(tmp_path: Path) -> None:
     directory.mkdir()
     (directory / "stdout").write_bytes(b"left")
     retention = Retention.open(directory, None)
-    retention.lose(137)
+    retention.mark_lost(137)
 
     assert retention.events(0, None) == [
-        Output(1, Stream.STDOUT, b"left"),
+        Output(1, OutputStream.STDOUT, b"left"),
         Exited(2, 137),
         Closed(3),
     ]

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.exec.keeper.client_loop import Keeping, Kept
+from holdfast.exec.keeper.client_loop import KeeperClient, KeptProcess
 from holdfast.exec.model import Output
 from holdfast.exec.output_index import read_header
 from holdfast.exec.storage.retention_loop import RING_TASK, Retention
-from holdfast.exec.storage.stream_file import End, ring_for
+from holdfast.exec.storage.stream_file import EndRecord, ring_for
 from tests.exec.planes import closed, keeping_in, news, output, shell, until
 from tests.journeys.stage import linux_only
 
@@ -32,8 +32,8 @@ def noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def opened(state: Path, kept: Kept, note: Callable[[], None] = lambda: None) -> Retention:
-    end = End(lambda _status, _is_closed: None, note_rings=note)
+def opened(state: Path, kept: KeptProcess, note: Callable[[], None] = lambda: None) -> Retention:
+    end = EndRecord(lambda _status, _is_closed: None, note_rings=note)
     return Retention.open(state / kept.key, kept, bytes_max=LIMIT, end=end)
 
 
@@ -49,14 +49,14 @@ def content(noise: Path) -> bytes:
     return noise.read_bytes()
 
 
-async def begun(keeping: Keeping, noise: Path) -> Kept:
-    return await keeping.start(shell("k", f"cat {noise}"))
+async def begun(keeper: KeeperClient, noise: Path) -> KeptProcess:
+    return await keeper.start(shell("k", f"cat {noise}"))
 
 
 async def test_who_pours_is_kept_in_a_ring_that_is_noted_first(tmp_path: Path, noise: Path) -> None:
     noted: list[tuple[int, int]] = []
-    async with keeping_in(tmp_path) as keeping:
-        kept = await begun(keeping, noise)
+    async with keeping_in(tmp_path) as keeper:
+        kept = await begun(keeper, noise)
         retention = opened(tmp_path, kept, lambda: noted.append(rings(tmp_path)))
         await closed(retention)
 
@@ -71,9 +71,9 @@ async def test_who_pours_is_kept_in_a_ring_that_is_noted_first(tmp_path: Path, n
 
 @pytest.mark.promise("X13")
 async def test_the_next_server_goes_on_with_the_ring(tmp_path: Path, noise: Path) -> None:
-    async with keeping_in(tmp_path) as keeping:
+    async with keeping_in(tmp_path) as keeper:
         expected, said, told = content(noise), 0, 0
-        kept = await keeping.start(shell("k", f"cat {noise}; read _", pipe_stdin=True))
+        kept = await keeper.start(shell("k", f"cat {noise}; read _", pipe_stdin=True))
         for part in (0.0, 0.5, 0.8, 1.0):
             retention = opened(tmp_path, kept)
             retention.keep_from(told + 1)
@@ -87,16 +87,16 @@ async def test_the_next_server_goes_on_with_the_ring(tmp_path: Path, noise: Path
                     await news(retention)
             retention.close()
             kept.release()
-            (kept,) = await keeping.adopt()
+            (kept,) = await keeper.adopt()
         assert said == SIZE
 
 
 async def test_a_keeper_that_can_hold_nothing_leaves_the_file_growing(
     tmp_path: Path, noise: Path
 ) -> None:
-    async with keeping_in(tmp_path) as keeping:
-        keeping.version = 2
-        kept = await begun(keeping, noise)
+    async with keeping_in(tmp_path) as keeper:
+        keeper.version = 2
+        kept = await begun(keeper, noise)
         retention = await closed(opened(tmp_path, kept))
 
         assert content(noise).endswith(output(retention))
@@ -111,8 +111,8 @@ async def test_a_disk_that_refuses_the_note_leaves_the_file_growing(
     def refuse() -> None:
         raise OSError(28, "full")
 
-    async with keeping_in(tmp_path) as keeping:
-        kept = await begun(keeping, noise)
+    async with keeping_in(tmp_path) as keeper:
+        kept = await begun(keeper, noise)
         retention = await closed(opened(tmp_path, kept, refuse))
 
         assert content(noise).endswith(output(retention))
@@ -123,8 +123,8 @@ async def test_a_disk_that_refuses_the_note_leaves_the_file_growing(
 async def test_a_reader_that_reads_nothing_stops_who_pours_into_a_ring(
     tmp_path: Path, noise: Path
 ) -> None:
-    async with keeping_in(tmp_path) as keeping:
-        kept = await begun(keeping, noise)
+    async with keeping_in(tmp_path) as keeper:
+        kept = await begun(keeper, noise)
         retention = opened(tmp_path, kept)
         retention.keep_from(1)
         await until(lambda: retention.waits_for is not None)
@@ -141,8 +141,8 @@ async def test_a_reader_that_reads_nothing_stops_who_pours_into_a_ring(
 async def test_what_is_closed_while_the_keeper_is_asked_leaves_nothing_open(
     tmp_path: Path, noise: Path
 ) -> None:
-    async with keeping_in(tmp_path) as keeping:
-        retention = opened(tmp_path, await begun(keeping, noise))
+    async with keeping_in(tmp_path) as keeper:
+        retention = opened(tmp_path, await begun(keeper, noise))
         while not any(task.get_name() == RING_TASK for task in asyncio.all_tasks()):
             await news(retention)
         retention.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.exec.storage.splice import Place, move
+from holdfast.exec.storage.splice import SpliceTarget, move
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no splice here")
 
@@ -18,13 +18,13 @@ def test_an_empty_pipe_its_end_and_no_room_are_told_apart(tmp_path: Path) -> Non
     source, end = os.pipe()
     os.set_blocking(source, False)
 
-    assert move(source, Place(file, 0)) is None
+    assert move(source, SpliceTarget(file, 0)) is None
     os.write(end, b"words")
-    assert move(source, Place(file, 0, room=0)) is None
-    assert move(source, Place(file, 0)) == 5
+    assert move(source, SpliceTarget(file, 0, room=0)) is None
+    assert move(source, SpliceTarget(file, 0)) == 5
     os.close(end)
-    assert move(source, Place(file, 0, room=0)) is None  # an end is not to be had by no room
-    assert move(source, Place(file, 0)) == 0
+    assert move(source, SpliceTarget(file, 0, room=0)) is None  # an end is not to be had by no room
+    assert move(source, SpliceTarget(file, 0)) == 0
     os.close(source)
     os.close(file)
 
@@ -34,11 +34,11 @@ def test_output_goes_where_it_is_told_or_where_the_file_stands(tmp_path: Path) -
     source, end = os.pipe()
     os.write(end, b"one two three")
 
-    assert move(source, Place(file, 10, room=3)) == 3
+    assert move(source, SpliceTarget(file, 10, room=3)) == 3
     os.lseek(file, 2, os.SEEK_SET)
-    assert move(source, Place(file, None, room=4)) == 4
+    assert move(source, SpliceTarget(file, None, room=4)) == 4
     assert os.lseek(file, 0, os.SEEK_CUR) == 6
-    assert move(source, Place(file, None)) == 6
+    assert move(source, SpliceTarget(file, None)) == 6
     assert os.pread(file, 99, 0) == bytes(2) + b" two three" + b"e"
     for each in (source, end, file):
         os.close(each)

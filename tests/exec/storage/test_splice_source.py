@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.exec.storage.splice import MOVE_BYTES_MAX, Place, Source, TerminalSource
+from holdfast.exec.storage.splice import MOVE_BYTES_MAX, SpliceSource, SpliceTarget, TerminalSource
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no splice here")
 
@@ -25,14 +25,14 @@ def file(tmp_path: Path) -> Iterator[int]:
 
 def test_a_pipe_is_emptied_to_its_end(file: int) -> None:
     out, into = os.pipe()
-    source = Source(out, stream=1)
+    source = SpliceSource(out, stream=1)
 
-    assert (source.held(), source.move(Place(file, 0))) == (None, None)
+    assert (source.held(), source.move(SpliceTarget(file, 0))) == (None, None)
     os.write(into, b"words")
-    assert (source.held(), source.move(Place(file, 3))) == (1, 5)
-    assert (source.held(), source.move(Place(file, 8))) == (None, None)
+    assert (source.held(), source.move(SpliceTarget(file, 3))) == (1, 5)
+    assert (source.held(), source.move(SpliceTarget(file, 8))) == (None, None)
     os.close(into)
-    assert (source.held(), source.move(Place(file, 8))) == (0, 0)
+    assert (source.held(), source.move(SpliceTarget(file, 8))) == (0, 0)
     assert os.pread(file, 10, 0) == bytes(3) + b"words"
 
     source.close()
@@ -41,11 +41,11 @@ def test_a_pipe_is_emptied_to_its_end(file: int) -> None:
 
 def test_a_pipe_that_was_found_full_holds_more_from_then_on(file: int) -> None:
     out, into = os.pipe()
-    source = Source(out, stream=0)
+    source = SpliceSource(out, stream=0)
     for content in (b"x" * 1000, b"x" * 2**16):
         before = fcntl.fcntl(out, fcntl.F_GETPIPE_SZ)
         os.write(into, content)
-        assert source.move(Place(file, 0)) == len(content)
+        assert source.move(SpliceTarget(file, 0)) == len(content)
 
     assert (before, fcntl.fcntl(out, fcntl.F_GETPIPE_SZ)) == (2**16, MOVE_BYTES_MAX)
     source.close()
@@ -57,12 +57,12 @@ def test_what_is_between_a_terminal_and_its_file_comes_first(file: int) -> None:
     tty.setraw(slave)
     source = TerminalSource(master, out, into)
 
-    assert source.move(Place(file, 0)) is None
+    assert source.move(SpliceTarget(file, 0)) is None
     os.write(into, b"left by a former server, ")
     os.write(slave, b"new")
-    assert source.move(Place(file, 0)) == 25
-    assert source.move(Place(file, 25)) == 3
+    assert source.move(SpliceTarget(file, 0)) == 25
+    assert source.move(SpliceTarget(file, 25)) == 3
     assert os.pread(file, 50, 0) == b"left by a former server, new"
     os.close(slave)
-    assert source.move(Place(file, 28)) == 0
+    assert source.move(SpliceTarget(file, 28)) == 0
     source.close()

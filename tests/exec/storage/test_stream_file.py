@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.exec.output_index import RING_UNIT
-from holdfast.exec.storage.splice import MOVE_BYTES_MAX, move, widen
+from holdfast.exec.storage.splice import MOVE_BYTES_MAX, enlarge_pipe, move
 from holdfast.exec.storage.stream_file import STEPS, StreamFile, limit_of, ring_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no splice here")
@@ -58,7 +58,7 @@ def content(size: int, offset: int) -> bytes:
 def put(file: StreamFile, size: int) -> int:
     """Put so much more of the stream there, the way output comes, as far as there is room."""
     source, end = os.pipe()
-    widen(end)
+    enlarge_pipe(end)
     while size and (room := file.place().room):
         part = min(size, room)
         os.write(end, content(part, file.size))

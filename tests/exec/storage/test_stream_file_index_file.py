@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.exec.model import Closed, Exited, Output
-from holdfast.exec.protocol import Stream
-from holdfast.exec.storage.retention import Retained
-from holdfast.exec.storage.stream_file import End, IndexFile
+from holdfast.exec.protocol import OutputStream
+from holdfast.exec.storage.retention import OutputFiles
+from holdfast.exec.storage.stream_file import EndRecord, IndexFile
 
-PIPES = (Stream.STDOUT, Stream.STDERR)
+PIPES = (OutputStream.STDOUT, OutputStream.STDERR)
 
 
 def test_what_was_written_is_read_before_and_after_it_settles(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_what_was_told_of_a_silent_one_stays_true_when_it_speaks_after_all(
     """Its writer may die before, while, or after the index gets its file."""
     noted: list[tuple[int, bool]] = []
     directory = tmp_path / "k"
-    retained = Retained(directory, PIPES, End(lambda *how: noted.append(how)))
+    retained = OutputFiles(directory, PIPES, EndRecord(lambda *how: noted.append(how)))
     retained.note_exit(3)
     assert (noted, directory.exists()) == ([(3, False)], False)
     assert list(retained.events(0, None, 9)) == [Exited(1, 3)]
@@ -95,29 +95,29 @@ def test_what_was_told_of_a_silent_one_stays_true_when_it_speaks_after_all(
         os.truncate(directory / "index", torn)
     retained.close()
 
-    again = Retained(directory, PIPES, End(lambda *how: noted.append(how), status=3))
+    again = OutputFiles(directory, PIPES, EndRecord(lambda *how: noted.append(how), status=3))
     assert list(again.events(0, None, 9)) == [Exited(1, 3)]
     place = again.place(1)
     assert place.offset is not None
     again.files[1].grew(os.pwrite(place.file, b"late", place.offset))
     again.cover()
     again.note_closed()
-    told = [Exited(1, 3), Output(2, Stream.STDERR, b"late"), Closed(3)]
+    told = [Exited(1, 3), Output(2, OutputStream.STDERR, b"late"), Closed(3)]
     assert list(again.events(0, None, 9)) == told
     again.close()
 
-    assert list(Retained.found(directory).events(0, None, 9)) == told
+    assert list(OutputFiles.found(directory).events(0, None, 9)) == told
     assert noted == [(3, False)]
 
 
 def test_one_that_ends_without_a_word_has_no_files(tmp_path: Path) -> None:
     noted: list[tuple[int, bool]] = []
-    end = End(lambda *how: noted.append(how))
-    retained = Retained(tmp_path / "k", PIPES, end)
+    end = EndRecord(lambda *how: noted.append(how))
+    retained = OutputFiles(tmp_path / "k", PIPES, end)
     retained.note_exit(0)
     retained.note_closed()
     retained.close()
-    found = Retained.found(tmp_path / "k", End(end.note, status=0, is_closed=True))
+    found = OutputFiles.found(tmp_path / "k", EndRecord(end.note, status=0, is_closed=True))
 
     assert list(found.events(0, None, 9)) == [Exited(1, 0), Closed(2)]
     assert found.position.is_closed

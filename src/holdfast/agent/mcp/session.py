@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast import __version__
 from holdfast.exec import mcp_streams as process_streams
-from holdfast.exec.failures import ExtraMissing
+from holdfast.exec.failures import SdkMissing
 
 try:
     import httpx2
@@ -29,7 +29,7 @@ try:
         TextResourceContents,
     )
 except ModuleNotFoundError as error:
-    raise ExtraMissing(service="the official MCP SDK", extra="mcp") from error
+    raise SdkMissing(service="the official MCP SDK", extra="mcp") from error
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams

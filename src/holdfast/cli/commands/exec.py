@@ -30,8 +30,8 @@ from holdfast.cli.terminal import has_input, pour, read_input
 from holdfast.cli.wiring.local_server import Server, server_of
 from holdfast.exec import Client, Operator, Process, operating
 from holdfast.exec.failures import ProcessUnknown, StartFailed
-from holdfast.exec.model import Command, Exited, Output, State
-from holdfast.exec.protocol import OperatorProcess, Stream
+from holdfast.exec.model import ClientState, Command, Exited, Output
+from holdfast.exec.protocol import OperatorProcess, OutputStream
 from holdfast.failures import Failure, boundary, ungrouped
 from holdfast.nouns import printable
 from holdfast.rpc import Transport
@@ -83,7 +83,7 @@ class Visit:
                 case Output() if self._as_records:
                     await self._put(_OUT, json_line(output_line(event)).encode())
                 case Output(stream=stream, data=data):
-                    await self._put(_ERR if stream == Stream.STDERR else _OUT, data)
+                    await self._put(_ERR if stream == OutputStream.STDERR else _OUT, data)
                 case Exited(status=status):
                     self.status = status
                 case _:
@@ -145,12 +145,12 @@ class Visit:
     async def _tell_of_outages(self) -> None:
         """Tell a person what they wait for, if they have waited for a while."""
         while True:
-            await self._client.wait_state(State.RECOVERING)
+            await self._client.wait_state(ClientState.RECOVERING)
             with anyio.move_on_after(_OUTAGE_UNTOLD):
-                await self._client.wait_state(State.CONNECTED)
+                await self._client.wait_state(ClientState.CONNECTED)
                 continue
             self._note("The server does not answer; trying again. Ctrl-C twice leaves.")
-            await self._client.wait_state(State.CONNECTED)
+            await self._client.wait_state(ClientState.CONNECTED)
             self._note("The server answers again.")
 
     def _note(self, text: str) -> None:

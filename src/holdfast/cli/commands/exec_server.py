@@ -13,9 +13,9 @@ from holdfast.cli.declarations import Request
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain, write
-from holdfast.exec.server.ownership import Policy
+from holdfast.exec.server.ownership import SessionPolicy
 from holdfast.exec.server.server import STDIO, serve
-from holdfast.exec.server.server import Settings as Serving
+from holdfast.exec.server.server import ServerSettings as Serving
 from holdfast.exec.server.tokens import token_in
 from holdfast.exec.storage.retention_loop import BYTES_MAX
 from holdfast.world import disk_failure, make_private
@@ -36,8 +36,8 @@ def exec_server(request: Request, settings: Settings) -> Outcome:
         listen=listen,
         token=None if path is None else token_in(path),
         state=None if state is None else Path(state).absolute(),
-        policy=Policy(
-            detached_ttl=Policy().detached_ttl if ttl is None else float(ttl),
+        policy=SessionPolicy(
+            detached_ttl=SessionPolicy().detached_ttl if ttl is None else float(ttl),
             takeover=not request.has("--no-takeover"),
         ),
         retention_bytes_max=BYTES_MAX if retention is None else int(retention) * 2**20,

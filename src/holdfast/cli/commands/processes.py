@@ -33,7 +33,7 @@ from holdfast.cli.terminal import pour
 from holdfast.cli.wiring.local_server import Server, server_of
 from holdfast.exec import Operator, find_orphans, operating
 from holdfast.exec.model import Detached, Page
-from holdfast.exec.protocol import OperatorProcess, Stream
+from holdfast.exec.protocol import OperatorProcess, OutputStream
 from holdfast.rpc import Transport
 from holdfast.rpc.failures import SocketRefused
 
@@ -182,7 +182,7 @@ async def _copy(
             if page.first_retained > after + 1:
                 complain("(what came before is no longer kept)\n")
             for chunk in page.chunks:
-                await _put(_ERR if chunk.stream == Stream.STDERR else _OUT, chunk.data)
+                await _put(_ERR if chunk.stream == OutputStream.STDERR else _OUT, chunk.data)
         after = max(after, page.next_seq - 1)
         if is_last:
             return

@@ -15,7 +15,7 @@ from pathlib import Path
 from holdfast.cli.render.stop import Belonging, Sort
 from holdfast.confine.place.place import places
 from holdfast.confine.sandbox.placeholder_sweeper import is_sweeper
-from holdfast.exec.keeper.discovery import SERVER_LOCK_NAME, Marked, orphans
+from holdfast.exec.keeper.discovery import SERVER_LOCK_NAME, MarkedProcess, orphans
 from holdfast.exec.keeper.protocol import LOCK_NAME, KeeperName
 from holdfast.world import SystemProcess, command_of, system_process, system_processes
 
@@ -77,7 +77,7 @@ def address(server: int) -> str | None:
     return None
 
 
-def orphan(found: Marked) -> Belonging:
+def orphan(found: MarkedProcess) -> Belonging:
     """A process that has outlived its keeper, as one of ours."""
     return Belonging(Sort.ORPHAN, found.process.pid, found.command)
 

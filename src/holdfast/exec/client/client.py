@@ -12,23 +12,23 @@ import anyio
 from anyio.abc import TaskGroup
 
 from holdfast import __version__
-from holdfast.exec.client.connection import Dialer, Line, Session
+from holdfast.exec.client.connection import Channel, ClientSession, Dialer
 from holdfast.exec.client.events import EventSequence, read_event, refused
-from holdfast.exec.client.files import Files
-from holdfast.exec.client.http import Web
-from holdfast.exec.client.process import Feed, Process
-from holdfast.exec.client.recovery import Policy
+from holdfast.exec.client.files import RemoteFiles
+from holdfast.exec.client.http import RemoteHttp
+from holdfast.exec.client.process import EventFeed, Process
+from holdfast.exec.client.recovery import RecoveryPolicy
 from holdfast.exec.failures import CapabilityMissing, OutcomeUnknown, ProcessExists, StartFailed
 from holdfast.exec.file_uri import uri_of
 from holdfast.exec.flow_control import EVENTS_MAX
-from holdfast.exec.model import Closed, Command, State
+from holdfast.exec.model import ClientState, Closed, Command
 from holdfast.exec.protocol import (
-    Capabilities,
     EnvironmentInfo,
     ListedProcess,
     ListResult,
     ReadParams,
     ReadResult,
+    ServerCapabilities,
     StartParams,
     StartResult,
     WriteParams,
@@ -53,7 +53,7 @@ _COMMAND_CHARS_MAX = 200
 
 
 async def start(
-    feed: Feed, command: Command, line: Line, *, continue_if_started: bool
+    feed: EventFeed, command: Command, channel: Channel, *, continue_if_started: bool
 ) -> StartResult | None:
     """Start a process; nothing is said of one that was found after its start had been cut off.
 
@@ -62,10 +62,10 @@ async def start(
     """
     try:
         try:
-            return await line.call("process/start", _params(feed.process, command), StartResult)
+            return await channel.call("process/start", _params(feed.process, command), StartResult)
         except (OutcomeUnknown, RequestTimedOut):
-            if not (continue_if_started and await _is_there(feed.process, line)):
-                await feed.put_down()
+            if not (continue_if_started and await _is_there(feed.process, channel)):
+                await feed.terminate()
                 raise
             await feed.catch_up(feed.ask)
             return None
@@ -74,19 +74,19 @@ async def start(
     except ErrorResponse as error:
         raise _refused(error, feed.process, command) from error
     except OutcomeUnknown as unknown:
-        if line.failure is not None:
-            raise copy(line.failure) from unknown
+        if channel.failure is not None:
+            raise copy(channel.failure) from unknown
         raise
     except anyio.get_cancelled_exc_class():
         # Before whoever gave up closes the client, if that takes no longer than a moment.
         with anyio.move_on_after(_PUT_DOWN_LONGEST, shield=True) as patience:
-            await feed.put_down()
+            await feed.terminate()
         if patience.cancelled_caught:
-            line.start_soon(feed.put_down)
+            channel.start_soon(feed.terminate)
         raise
 
 
-async def _is_there(process: str, line: Line) -> bool:
+async def _is_there(process: str, channel: Channel) -> bool:
     """Whether the server has a process; one that is being started is waited for, but not for ever.
 
     Only the answer to a write tells the three apart by more than words; it writes nothing. There
@@ -95,7 +95,7 @@ async def _is_there(process: str, line: Line) -> bool:
     params = WriteParams(process, "", "look")
     deadline = anyio.current_time() + _STARTING_LONGEST
     while anyio.current_time() < deadline:
-        answer = await line.call("process/write", params, WriteResult, repeats=True)
+        answer = await channel.call("process/write", params, WriteResult, repeats=True)
         if answer.status != "starting":
             return answer.status != "unknownProcess"
         await anyio.sleep(_LOOK_AGAIN)
@@ -132,14 +132,14 @@ _READS_MAX = 64
 _SPARE = 64
 
 
-class Table:
+class FeedTable:
     """The feeds of one session; an id belongs to one of them until that is over."""
 
     def __init__(self) -> None:
-        self._feeds: dict[str, Feed] = {}
+        self._feeds: dict[str, EventFeed] = {}
         self._swept_at = 0
 
-    def add(self, feed: Feed) -> None:
+    def add(self, feed: EventFeed) -> None:
         """Follow one more process, under an id that no other has."""
         before = self._feeds.get(feed.process)
         if before is not None and not before.is_over:
@@ -149,7 +149,7 @@ class Table:
             self._swept_at = 2 * len(self._feeds) + _SPARE
         self._feeds[feed.process] = feed
 
-    def remove(self, feed: Feed) -> None:
+    def remove(self, feed: EventFeed) -> None:
         """Follow a process no longer; whoever has its id since then is left alone."""
         if self._feeds.get(feed.process) is feed:
             del self._feeds[feed.process]
@@ -180,10 +180,10 @@ class Table:
                     "process/read", params, timeout=timeout, result=ReadResult
                 )
 
-        async def catch_up(feed: Feed) -> None:
+        async def catch_up(feed: EventFeed) -> None:
             try:
                 await feed.catch_up(ask)
-                await feed.tell_taken(connection)
+                await feed.acknowledge(connection)
             except Failure as failure:
                 if connection.failure is not None or isinstance(failure, RequestTimedOut):
                     raise
@@ -214,44 +214,46 @@ class Client:
         self,
         dial: Dialer,
         *,
-        policy: Policy | None = None,
-        rhythm: HeartbeatPolicy | None = None,
+        policy: RecoveryPolicy | None = None,
+        heartbeat_policy: HeartbeatPolicy | None = None,
         telemetry: Telemetry | None = None,
         ids: IdMaker | None = None,
         unread_bytes_max: int = UNREAD_BYTES_MAX,
         label: str = "",
     ) -> None:
-        """Connect through `dial`; `rhythm` is for transports that notice no silence themselves.
+        """Connect through `dial`; `heartbeat_policy` is for transports that notice no silence themselves.
 
         An operator can end the session by its `label`. Of each process about twice
         `unread_bytes_max` and a page are held for a slow reader.
         """
-        self._policy = policy or Policy()
+        self._policy = policy or RecoveryPolicy()
         self._unread_bytes_max = unread_bytes_max
         self._ids = ids or IdMaker(SystemClock(), SystemChance())
-        terms = ConnectionConfig(
+        config = ConnectionConfig(
             limits=PeerLimits(in_flight_max=_IN_FLIGHT_MAX),
             dialect=Dialect(),
             telemetry=telemetry,
             peer="exec-server",
         )
-        self._line = Line(dial, self._greet, policy=self._policy, terms=terms, rhythm=rhythm)
-        self._session = Session(CLIENT_NAME, unread_bytes_max=unread_bytes_max, label=label)
-        self._table = Table()
+        self._channel = Channel(
+            dial, self._greet, policy=self._policy, config=config, heartbeat_policy=heartbeat_policy
+        )
+        self._session = ClientSession(CLIENT_NAME, unread_bytes_max=unread_bytes_max, label=label)
+        self._table = FeedTable()
         self._tasks: TaskGroup = anyio.create_task_group()
         self._life = anyio.CancelScope(shield=True)
-        self.files = Files(self._line, self._ids)
-        self.http = Web(self._line, self._ids)
+        self.files = RemoteFiles(self._channel, self._ids)
+        self.http = RemoteHttp(self._channel, self._ids)
 
     @property
-    def state(self) -> State:
+    def state(self) -> ClientState:
         """Connected, recovering or failed."""
-        return self._line.state
+        return self._channel.state
 
     @property
     def failure(self) -> Failure | None:
         """What it failed with; None while it may go on."""
-        return self._line.failure
+        return self._channel.failure
 
     @property
     def session_id(self) -> str | None:
@@ -264,7 +266,7 @@ class Client:
         return self._session.environment
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> ServerCapabilities:
         """What the server can do beyond the common ground."""
         return self._session.capabilities
 
@@ -277,9 +279,11 @@ class Client:
         unknown; with `continue_if_started` it is looked up, and continued if it is there.
         """
         feed = self._feed(process_id or str(self._ids.make("process")))
-        process = Process(command, feed, self._line, self._session)
+        process = Process(command, feed, self._channel, self._session)
         try:
-            begun = await start(feed, command, self._line, continue_if_started=continue_if_started)
+            begun = await start(
+                feed, command, self._channel, continue_if_started=continue_if_started
+            )
         except Failure:
             self._table.remove(feed)
             raise
@@ -302,31 +306,31 @@ class Client:
         feed.is_started = True
         command = Command(listed.argv, cwd="", env={}, tty=listed.tty, has_stdin=True)
         writer = f"-{self._ids.make('writer')}"
-        process = Process(command, feed, self._line, self._session, writer=writer)
+        process = Process(command, feed, self._channel, self._session, writer=writer)
         await feed.catch_up(feed.ask)
-        await feed.tell_taken(await self._line.wait_connected())
+        await feed.acknowledge(await self._channel.wait_connected())
         return process
 
     async def processes(self) -> tuple[ListedProcess, ...]:
         """All processes of the session, oldest first, where the server can list them."""
         if not self.capabilities.list:
             raise CapabilityMissing(capability="list")
-        return (await self._line.call("process/list", {}, ListResult)).processes
+        return (await self._channel.call("process/list", {}, ListResult)).processes
 
-    async def wait_state(self, state: State) -> None:
+    async def wait_state(self, state: ClientState) -> None:
         """Wait until it stands so; a state may pass unseen."""
-        await self._line.wait_state(state)
+        await self._channel.wait_state(state)
 
     async def wait_failed(self) -> Failure:
         """Wait until it has failed for good, and say why."""
-        return await self._line.wait_failed()
+        return await self._channel.wait_failed()
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
         self._tasks.start_soon(self._live)
         is_connected = False
         try:
-            await self._line.wait_connected()
+            await self._channel.wait_connected()
             is_connected = True
         finally:
             if not is_connected:
@@ -356,10 +360,10 @@ class Client:
         await self._session.introduce(connection, timeout=self._policy.answer_longest)
         await self._table.catch_up(connection, timeout=self._policy.answer_longest)
 
-    def _feed(self, process: str, *, after: int = 0) -> Feed:
+    def _feed(self, process: str, *, after: int = 0) -> EventFeed:
         held = self._unread_bytes_max
         sequence = EventSequence(process, held_max=EVENTS_MAX, held_bytes_max=held, after=after)
-        feed = Feed(sequence, self._line, self._session)
+        feed = EventFeed(sequence, self._channel, self._session)
         self._table.add(feed)
         return feed
 
@@ -367,15 +371,15 @@ class Client:
         """Keep the line up to the end: who is cancelled may still have processes to end."""
         with self._life, ungrouped():
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._line.run, tasks)
-                tasks.start_soon(self._mourn)
+                tasks.start_soon(self._channel.run, tasks)
+                tasks.start_soon(self._fail_processes)
 
-    async def _mourn(self) -> None:
-        self._table.fail(await self._line.wait_failed())
+    async def _fail_processes(self) -> None:
+        self._table.fail(await self._channel.wait_failed())
 
     def _end(self) -> None:
-        self._line.close()
-        assert self._line.failure is not None
-        self._table.fail(self._line.failure)
+        self._channel.close()
+        assert self._channel.failure is not None
+        self._table.fail(self._channel.failure)
         self._life.cancel()
         self._tasks.cancel_scope.cancel()

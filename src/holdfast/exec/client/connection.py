@@ -18,13 +18,13 @@ from holdfast.exec.client import recovery
 from holdfast.exec.client.events import refused
 from holdfast.exec.client.recovery import Connected, Dial, Dropped, Failed, Recovering, Resumed
 from holdfast.exec.failures import OutcomeUnknown
-from holdfast.exec.model import State
+from holdfast.exec.model import ClientState
 from holdfast.exec.protocol import (
     OURS,
-    Capabilities,
     EnvironmentInfo,
     InitializeParams,
     InitializeResult,
+    ServerCapabilities,
     agree,
     from_our_side,
 )
@@ -49,7 +49,7 @@ CALL_LONGEST = 60.0
 _STATUS = "environment/status"
 
 
-class Line:
+class Channel:
     """Carries calls to one session, whichever connection it has at the moment.
 
     One task attends each connection, and all news reaches `run` through one inbox: the state has
@@ -62,27 +62,27 @@ class Line:
         dial: Dialer,
         greet: Greet,
         *,
-        policy: recovery.Policy,
-        terms: ConnectionConfig,
-        rhythm: HeartbeatPolicy | None,
+        policy: recovery.RecoveryPolicy,
+        config: ConnectionConfig,
+        heartbeat_policy: HeartbeatPolicy | None,
     ) -> None:
         self._dial, self._greet = dial, greet
-        self._policy, self._terms, self._rhythm = policy, terms, rhythm
+        self._policy, self._config, self._heartbeat_policy = policy, config, heartbeat_policy
         self._state: recovery.State = Recovering(0, math.inf, 0)
         self._connection: Connection | None = None
         self._changed = anyio.Event()
         self._tasks: TaskGroup = anyio.create_task_group()
 
     @property
-    def state(self) -> State:
+    def state(self) -> ClientState:
         """Where the line stands."""
         match self._state:
             case Connected():
-                return State.CONNECTED
+                return ClientState.CONNECTED
             case Recovering():
-                return State.RECOVERING
+                return ClientState.RECOVERING
             case Failed():
-                return State.FAILED
+                return ClientState.FAILED
 
     @property
     def failure(self) -> Failure | None:
@@ -120,11 +120,11 @@ class Line:
             if self.failure is not None:
                 raise copy(self.failure)
             connection = self._connection
-            if self.state is State.CONNECTED and connection and connection.failure is None:
+            if self.state is ClientState.CONNECTED and connection and connection.failure is None:
                 return connection
             await self._changed.wait()
 
-    async def wait_state(self, state: State) -> None:
+    async def wait_state(self, state: ClientState) -> None:
         """Wait until the line stands so; a state that passes at once may be missed."""
         while self.state is not state:
             await self._changed.wait()
@@ -187,7 +187,7 @@ class Line:
         with anyio.CancelScope(deadline=dial.deadline) as patience:
             try:
                 transport = await self._dialled()
-                async with Connection(transport, self._terms) as connection:
+                async with Connection(transport, self._config) as connection:
                     await self._greet(connection)
                     patience.deadline = math.inf
                     self._connection = connection
@@ -212,8 +212,10 @@ class Line:
 
     async def _watched(self, connection: Connection) -> Failure:
         """Wait for the end of a connection; where there is a rhythm, also for its silence."""
-        if self._rhythm is not None:
-            async with aclosing(heartbeat(connection, self._rhythm, method=_STATUS)) as beats:
+        if self._heartbeat_policy is not None:
+            async with aclosing(
+                heartbeat(connection, self._heartbeat_policy, method=_STATUS)
+            ) as beats:
                 async for beat in beats:
                     if not beat.responsive:
                         return ConnectionLost(reason="it does not answer any more")
@@ -225,7 +227,7 @@ class Line:
 _INITIALIZE = "initialize"
 
 
-class Session:
+class ClientSession:
     """What we have at one server, learned at the first introduction and wanted back at all others.
 
     A session is never exchanged for another one: what ran in it would be forgotten silently.
@@ -238,7 +240,7 @@ class Session:
         self.version: int | None = None  # of the wire; None with a server of Codex
         self.untaken_bytes_max: int | None = None  # what is told before we must say what we took
         self.environment: EnvironmentInfo | None = None
-        self.capabilities = Capabilities()
+        self.capabilities = ServerCapabilities()
 
     async def introduce(self, connection: Connection, *, timeout: float) -> None:
         """Begin the session on a new connection, or take it up again there."""

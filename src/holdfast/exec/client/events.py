@@ -28,7 +28,7 @@ from holdfast.rpc.failures import AnswerInvalid, ErrorResponse
 _HOLES_MAX = 2  # an exit and a close: what a page does not show in its place
 
 
-class _Held:
+class _EventBuffer:
     """Events by number, and how much they weigh."""
 
     def __init__(self, *, items_max: int, bytes_max: int) -> None:
@@ -71,8 +71,8 @@ class EventSequence:
     ) -> None:
         """Begin with what comes `after` an event; what was before it is nobody's concern."""
         self.process = process
-        self._ready = _Held(items_max=held_max, bytes_max=held_bytes_max)
-        self._early = _Held(items_max=held_max, bytes_max=held_bytes_max)
+        self._ready = _EventBuffer(items_max=held_max, bytes_max=held_bytes_max)
+        self._early = _EventBuffer(items_max=held_max, bytes_max=held_bytes_max)
         self._exit: Exited | None = None
         self._closed_seq: int | None = None
         self._may_have_more = False  # the last page was not the last that there is
@@ -189,7 +189,7 @@ def _size(event: Event) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class BodyPiece:
     """One piece of a body; the last one ends it, in good order or with an error."""
 
     seq: int
@@ -198,7 +198,7 @@ class Piece:
     error: str | None = None
 
 
-class Body:
+class BodyBuffer:
     """The pieces of one body: each is handed on once and in order, until one is missing.
 
     More than it may hold is not held: it `is_overrun` then, and stays so.
@@ -219,7 +219,7 @@ class Body:
         """Whether all that will ever come was handed on; `error` says if that was not all of it."""
         return self._is_ended and not self._unread
 
-    def put(self, piece: Piece) -> None:
+    def put(self, piece: BodyPiece) -> None:
         """Take the next piece; one that came before changes nothing."""
         if self._is_ended or self.is_overrun or piece.seq <= self._seq:
             return
@@ -278,7 +278,7 @@ def read_event(method: str, params: bytes | msgspec.Raw) -> tuple[str, Event] | 
         return None
 
 
-def read_piece(method: str, params: bytes | msgspec.Raw) -> tuple[str, Piece] | None:
+def read_piece(method: str, params: bytes | msgspec.Raw) -> tuple[str, BodyPiece] | None:
     """The request that a notification is about, and the piece of its body; None if it is none.
 
     What is unreadable is skipped: the next piece finds that one is missing.
@@ -290,7 +290,7 @@ def read_piece(method: str, params: bytes | msgspec.Raw) -> tuple[str, Piece] | 
         data = pybase64.b64decode(told.delta_base64, validate=True)
     except (msgspec.MsgspecError, ValueError):
         return None
-    return told.request_id, Piece(told.seq, data, told.done, told.error)
+    return told.request_id, BodyPiece(told.seq, data, told.done, told.error)
 
 
 def read_page(asked: wire.ReadParams, answer: wire.ReadResult) -> Page:

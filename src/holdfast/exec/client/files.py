@@ -9,11 +9,11 @@ from typing import TypeVar
 
 import pybase64
 
-from holdfast.exec.client.connection import CALL_LONGEST, Line
+from holdfast.exec.client.connection import CALL_LONGEST, Channel
 from holdfast.exec.client.events import refused
 from holdfast.exec.failures import FileFailed, OutcomeUnknown
 from holdfast.exec.file_uri import path_of, uri_of
-from holdfast.exec.protocol import Wire
+from holdfast.exec.protocol import WireStruct
 from holdfast.exec.server.model import (
     Block,
     CloseParams,
@@ -51,15 +51,15 @@ WHOLE_BYTES_MAX = 32 * 2**20
 _BLOCK_BYTES = 2**20
 
 
-class Files:
+class RemoteFiles:
     """Asks about files as often as needed, and changes them once.
 
     A change under way at a cut is not repeated: its outcome is unknown. Only for a write that is
     found out, by reading the file back.
     """
 
-    def __init__(self, line: Line, ids: IdMaker) -> None:
-        self._line, self._ids = line, ids
+    def __init__(self, channel: Channel, ids: IdMaker) -> None:
+        self._channel, self._ids = channel, ids
 
     async def read(self, path: Path, *, follow_symlinks: bool = True) -> bytes:
         """The whole content of a file; a large one must not be changed meanwhile."""
@@ -124,7 +124,7 @@ class Files:
         try:
             return await self.read(path) == data
         except Failure:
-            if self._line.failure is not None:
+            if self._channel.failure is not None:
                 raise
             return False
 
@@ -154,7 +154,7 @@ class Files:
     @asynccontextmanager
     async def _opened(self, path: Path, mode: str) -> AsyncGenerator[tuple[Connection, str]]:
         """A file that is open on one connection, and closed with it at the latest."""
-        connection = await self._line.wait_connected()
+        connection = await self._channel.wait_connected()
         handle = str(self._ids.make("file"))
 
         async def discard() -> None:
@@ -174,22 +174,24 @@ class Files:
             raise refused(error, subject=os.fspath(path)) from error
         finally:
             if not is_written:
-                self._line.start_soon(discard)
+                self._channel.start_soon(discard)
 
     async def _on(
-        self, connection: Connection, method: str, params: Wire, result: type[Result]
+        self, connection: Connection, method: str, params: WireStruct, result: type[Result]
     ) -> Result:
-        return await self._line.ask(connection, method, params, result, timeout=CALL_LONGEST)
+        return await self._channel.ask(connection, method, params, result, timeout=CALL_LONGEST)
 
-    async def _ask(self, method: str, path: Path, params: Wire, result: type[Result]) -> Result:
+    async def _ask(
+        self, method: str, path: Path, params: WireStruct, result: type[Result]
+    ) -> Result:
         try:
-            return await self._line.call(method, params, result, repeats=True)
+            return await self._channel.call(method, params, result, repeats=True)
         except ErrorResponse as error:
             raise refused(error, subject=os.fspath(path)) from error
 
-    async def _change(self, method: str, path: Path, params: Wire) -> None:
+    async def _change(self, method: str, path: Path, params: WireStruct) -> None:
         try:
-            await self._line.call(method, params, Nothing)
+            await self._channel.call(method, params, Nothing)
         except ErrorResponse as error:
             raise refused(error, subject=os.fspath(path)) from error
 

@@ -9,8 +9,8 @@ from copy import copy
 import anyio
 import pybase64
 
-from holdfast.exec.client.connection import Line
-from holdfast.exec.client.events import Body, Piece, read_piece, refused
+from holdfast.exec.client.connection import Channel
+from holdfast.exec.client.events import BodyBuffer, BodyPiece, read_piece, refused
 from holdfast.exec.failures import HttpFailed, HttpOverrun
 from holdfast.exec.model import Fetch, Fetched
 from holdfast.exec.protocol import HttpTaken
@@ -29,7 +29,7 @@ _GOODBYE = 1.0
 _METHOD = "http/request"
 
 
-class WebStream:
+class RemoteHttpStream:
     """An answer whose body is read as it comes: `async for` yields it, byte for byte.
 
     It belongs to one connection: once that is lost, reading raises `HttpFailed`, at once.
@@ -40,8 +40,8 @@ class WebStream:
         self.status = 0
         self.headers: tuple[tuple[str, str], ...] = ()
         self._name, self._connection = name, connection
-        self._body = Body(unread_bytes_max=UNREAD_BYTES_MAX)
-        self._stirred = anyio.Event()
+        self._body = BodyBuffer(unread_bytes_max=UNREAD_BYTES_MAX)
+        self._changed = anyio.Event()
         self._failure: Failure | None = None
         self._is_paced = False
         self._told = 0
@@ -51,17 +51,17 @@ class WebStream:
         self.status, self.headers = head.status, _headers(head)
         self._is_paced = head.is_paced is True
 
-    def put(self, piece: Piece) -> None:
+    def put(self, piece: BodyPiece) -> None:
         """Take one piece of the body."""
         self._body.put(piece)
         if self._body.is_overrun:
             self.fail(HttpOverrun(url=self.url, unread_bytes_max=UNREAD_BYTES_MAX))
-        self._stir()
+        self._notify()
 
     def fail(self, failure: Failure) -> None:
         """Raise this for whoever reads; the first one stays."""
         self._failure = self._failure or failure
-        self._stir()
+        self._notify()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Yield the body as it comes, to its end; raise if it breaks off."""
@@ -70,10 +70,10 @@ class WebStream:
                 raise copy(self._failure)
             if data := self._body.take():
                 if self._body.total_bytes - self._told >= _PACED_BYTES // 2:
-                    await self._tell(is_over=False)
+                    await self._acknowledge(is_over=False)
                 yield data
             else:
-                await self._stirred.wait()
+                await self._changed.wait()
         if self._body.error is not None:
             raise HttpFailed(url=self.url, reason=self._body.error)
 
@@ -81,32 +81,32 @@ class WebStream:
         """Want no more of it; a server that can is told so, and asks no further."""
         if not self._body.is_over and self._failure is None:
             with anyio.move_on_after(_GOODBYE, shield=True):
-                await self._tell(is_over=True)
+                await self._acknowledge(is_over=True)
 
-    async def _tell(self, *, is_over: bool) -> None:
+    async def _acknowledge(self, *, is_over: bool) -> None:
         self._told = self._body.total_bytes
         if self._is_paced:
             with suppress(Failure):  # whoever reads will be told
                 news = HttpTaken(self._name, self._told, is_over)
                 await self._connection.notify("http/request/taken", news)
 
-    def _stir(self) -> None:
-        self._stirred.set()
-        self._stirred = anyio.Event()
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
 
 
-class Web:
+class RemoteHttp:
     """Makes web requests there, each once: one under way at a cut may or may not have been made."""
 
-    def __init__(self, line: Line, ids: IdMaker) -> None:
-        self._line, self._ids = line, ids
-        self._streams: dict[str, WebStream] = {}
+    def __init__(self, channel: Channel, ids: IdMaker) -> None:
+        self._channel, self._ids = channel, ids
+        self._streams: dict[str, RemoteHttpStream] = {}
 
     async def request(self, fetch: Fetch) -> Fetched:
         """Ask, and return the whole answer, of whatever status; raise if there is none."""
         params = self._params(fetch, streams=False)
         try:
-            head = await self._line.call(_METHOD, params, HttpResult, timeout=_longest(fetch))
+            head = await self._channel.call(_METHOD, params, HttpResult, timeout=_longest(fetch))
             body = pybase64.b64decode(head.body_base64, validate=True)
         except ErrorResponse as error:
             raise refused(error, subject=fetch.url) from error
@@ -115,15 +115,15 @@ class Web:
         return Fetched(head.status, _headers(head), body)
 
     @asynccontextmanager
-    async def stream(self, fetch: Fetch) -> AsyncGenerator[WebStream]:
+    async def stream(self, fetch: Fetch) -> AsyncGenerator[RemoteHttpStream]:
         """Ask, and read the body in this block as it comes; what is left of it is not wanted."""
         params = self._params(fetch, streams=True)
-        connection = await self._line.wait_connected()
-        answer = WebStream(params.request_id, fetch.url, connection)
+        connection = await self._channel.wait_connected()
+        answer = RemoteHttpStream(params.request_id, fetch.url, connection)
         self._streams[params.request_id] = answer  # pieces may come before the head
         try:
             try:
-                head = await self._line.ask(
+                head = await self._channel.ask(
                     connection, _METHOD, params, HttpResult, timeout=_longest(fetch)
                 )
             except ErrorResponse as error:

@@ -10,14 +10,14 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from holdfast.exec.client.process import Process
 from holdfast.exec.client.transport import GRACE, ProcessTransport
-from holdfast.exec.failures import ExtraMissing
+from holdfast.exec.failures import SdkMissing
 from holdfast.failures import Failure, ungrouped
 
 try:
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 except ModuleNotFoundError as error:
-    raise ExtraMissing(service="the official MCP SDK", extra="mcp") from error
+    raise SdkMissing(service="the official MCP SDK", extra="mcp") from error
 
 _HANDED_OVER_LONGEST = 0.5
 _NOBODY_LISTENS = (anyio.BrokenResourceError, anyio.ClosedResourceError)

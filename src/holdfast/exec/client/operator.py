@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import anyio
 
-from holdfast.exec.client.connection import CALL_LONGEST, Dialer, Line
+from holdfast.exec.client.connection import CALL_LONGEST, Channel, Dialer
 from holdfast.exec.client.events import read_page
-from holdfast.exec.client.recovery import Policy
+from holdfast.exec.client.recovery import RecoveryPolicy
 from holdfast.exec.failures import CapabilityMissing
 from holdfast.exec.keeper.discovery import kill, orphans
 from holdfast.exec.model import Detached, Orphan, Page
@@ -27,7 +27,7 @@ from holdfast.exec.protocol import (
     ReadParams,
     ReadResult,
     TerminateResult,
-    Wire,
+    WireStruct,
 )
 from holdfast.failures import ungrouped
 from holdfast.rpc import Connection, ConnectionConfig
@@ -46,8 +46,8 @@ class Operator:
     Nothing is asked for longer than `answer_longest` seconds, however often a cut repeats it.
     """
 
-    def __init__(self, line: Line, *, answer_longest: float = CALL_LONGEST) -> None:
-        self._line, self._answer_longest = line, answer_longest
+    def __init__(self, channel: Channel, *, answer_longest: float = CALL_LONGEST) -> None:
+        self._channel, self._answer_longest = channel, answer_longest
 
     async def processes(self) -> tuple[OperatorProcess, ...]:
         """All processes that the server knows."""
@@ -91,7 +91,7 @@ class Operator:
         """A new token; whoever connects with it works in this place, and nowhere else."""
         params = PlaceParams(directory)
         limit = self._answer_longest
-        return (await self._line.call("place/bind", params, BindResult, timeout=limit)).token
+        return (await self._channel.call("place/bind", params, BindResult, timeout=limit)).token
 
     async def unbind_place(self, directory: str) -> None:
         """Make all tokens of a place worthless, and hang up on those who came by them."""
@@ -100,7 +100,7 @@ class Operator:
     async def _call(
         self,
         method: str,
-        params: Wire | dict[str, object],
+        params: WireStruct | dict[str, object],
         result: type[Result],
         *,
         wait: float = 0.0,
@@ -109,7 +109,7 @@ class Operator:
         limit = self._answer_longest + wait
         with anyio.move_on_after(limit):
             try:
-                return await self._line.call(method, params, result, repeats=True, timeout=limit)
+                return await self._channel.call(method, params, result, repeats=True, timeout=limit)
             except ErrorResponse as error:
                 if error.error_code == _METHOD_UNKNOWN:
                     raise CapabilityMissing(capability="operator") from error
@@ -129,23 +129,23 @@ def end_orphans(which: Collection[Orphan]) -> int:
 
 @asynccontextmanager
 async def operating(
-    dial: Dialer, *, policy: Policy | None = None, answer_longest: float = CALL_LONGEST
+    dial: Dialer, *, policy: RecoveryPolicy | None = None, answer_longest: float = CALL_LONGEST
 ) -> AsyncGenerator[Operator]:
     """Be an operator of the server behind `dial`; it is given no session for that."""
-    line = Line(
+    channel = Channel(
         dial,
         _greet_nobody,
-        policy=policy or Policy(),
-        terms=ConnectionConfig(dialect=Dialect(), peer="exec-server"),
-        rhythm=None,
+        policy=policy or RecoveryPolicy(),
+        config=ConnectionConfig(dialect=Dialect(), peer="exec-server"),
+        heartbeat_policy=None,
     )
     with ungrouped():
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(line.run, tasks)
+            tasks.start_soon(channel.run, tasks)
             try:
-                yield Operator(line, answer_longest=answer_longest)
+                yield Operator(channel, answer_longest=answer_longest)
             finally:
-                line.close()
+                channel.close()
                 tasks.cancel_scope.cancel()
 
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 import anyio
 import pybase64
 
-from holdfast.exec.client.connection import Line, Session
+from holdfast.exec.client.connection import Channel, ClientSession
 from holdfast.exec.client.events import EventSequence, read_page, refused
 from holdfast.exec.failures import (
     CapabilityMissing,
@@ -21,7 +21,7 @@ from holdfast.exec.failures import (
     ReplayGap,
     StdinClosed,
 )
-from holdfast.exec.flow_control import Receipts
+from holdfast.exec.flow_control import Acknowledgements
 from holdfast.exec.model import Command, Event, Exited, Page
 from holdfast.exec.protocol import (
     ProcessParams,
@@ -31,7 +31,7 @@ from holdfast.exec.protocol import (
     SignalParams,
     TakenParams,
     TerminateResult,
-    Wire,
+    WireStruct,
     WriteParams,
     WriteResult,
 )
@@ -47,7 +47,7 @@ PAGE_BYTES_MAX = 1024 * 1024
 _REORDERED_LONGEST = 0.05  # what is merely out of order is there by then
 
 
-class Feed:
+class EventFeed:
     """The events of one process, from news and, for whoever is behind, from what is kept.
 
     A reader that is slow holds no more than the sequence holds; the rest stays with the server
@@ -55,14 +55,14 @@ class Feed:
     rest; what another one no longer keeps is a gap, and ends this process alone.
     """
 
-    def __init__(self, sequence: EventSequence, line: Line, session: Session) -> None:
+    def __init__(self, sequence: EventSequence, channel: Channel, session: ClientSession) -> None:
         self.process = sequence.process
         self.is_started = False
-        self._line, self._session = line, session
-        self._sequence, self._receipts = sequence, Receipts()
-        self._stirred = anyio.Event()
-        self._is_reading_on = self._is_telling = False
-        self._is_put_down = False
+        self._channel, self._session = channel, session
+        self._sequence, self._receipts = sequence, Acknowledgements()
+        self._changed = anyio.Event()
+        self._is_reading_on = self._is_acknowledging = False
+        self._is_terminated = False
         self._is_unread = True  # nobody has asked for what it says
         self._is_awaited = False  # and somebody has seen its end
         self._failure: Failure | None = None
@@ -75,21 +75,21 @@ class Feed:
     @property
     def is_over(self) -> bool:
         """Whether the server is not needed any more for this process."""
-        return self._sequence.is_complete or self._is_put_down
+        return self._sequence.is_complete or self._is_terminated
 
     def live(self, event: Event) -> None:
         """Take one notification."""
         if self._failure is None:
             self._sequence.live(event)
-            self._stir()
+            self._notify()
             if self._is_awaited:
-                self._tell_soon()
+                self._acknowledge_soon()
 
     def fail(self, failure: Failure) -> None:
         """Hand on what is in order, then this failure; the first one stays."""
         if self._failure is None and not self._sequence.is_complete:
             self._failure = failure
-            self._stir()
+            self._notify()
 
     async def receive(self) -> list[Event]:
         """Wait for what happened since the last call; nothing after the close.
@@ -102,11 +102,11 @@ class Feed:
         ):
             if self._failure is not None:
                 raise copy(self._failure)
-            await self._stirred.wait()
+            await self._changed.wait()
         if self._receipts.take(ready, self._session.untaken_bytes_max) or (
             ready and self._sequence.is_finished
         ):
-            self._tell_soon()
+            self._acknowledge_soon()
         self._read_on_if_behind()
         return ready
 
@@ -115,10 +115,10 @@ class Feed:
         while self._sequence.status is None:
             if self._failure is not None or self._sequence.is_lost:
                 raise copy(self._failure or ProcessLost(process=self.process))
-            await self._stirred.wait()
+            await self._changed.wait()
         if self._is_unread and not self._is_awaited:
             self._is_awaited = True
-            self._tell_soon()
+            self._acknowledge_soon()
         return self._sequence.status
 
     async def catch_up(self, ask: Ask) -> None:
@@ -132,26 +132,26 @@ class Feed:
 
     async def ask(self, params: ReadParams) -> ReadResult:
         """Read on whichever connection the line has."""
-        return await self._line.call("process/read", params, ReadResult, repeats=True)
+        return await self._channel.call("process/read", params, ReadResult, repeats=True)
 
-    async def tell_taken(self, connection: Connection) -> None:
+    async def acknowledge(self, connection: Connection) -> None:
         """Tell a server that can use it what is not needed of it any more."""
-        if self._session.untaken_bytes_max is not None and not self._is_put_down:
+        if self._session.untaken_bytes_max is not None and not self._is_terminated:
             seq = self._sequence.told if self._is_awaited else self._sequence.taken
             await connection.notify("process/taken", TakenParams(self.process, seq))
 
     def forget(self) -> None:
         """Take note that the server has forgotten the process, at our request."""
-        self._is_put_down = True
+        self._is_terminated = True
         self.fail(ProcessUnknown(process=self.process))
 
-    async def put_down(self) -> None:
+    async def terminate(self) -> None:
         """End the process at the server, whatever became of it here."""
         with suppress(Failure):
-            await self._line.call(
+            await self._channel.call(
                 "process/terminate", ProcessParams(self.process), TerminateResult, repeats=True
             )
-        self._is_put_down = True
+        self._is_terminated = True
 
     def _taken(self) -> list[Event]:
         ready = self._sequence.take()
@@ -176,31 +176,31 @@ class Feed:
             raise refused(error, subject=self.process) from error
         except ReplayGap as gap:
             self.fail(gap)
-            self._line.start_soon(self.put_down)
-        self._stir()
+            self._channel.start_soon(self.terminate)
+        self._notify()
 
-    def _tell_soon(self) -> None:
-        if not self._is_telling:
-            self._is_telling = True
-            self._line.start_soon(self._tell)
+    def _acknowledge_soon(self) -> None:
+        if not self._is_acknowledging:
+            self._is_acknowledging = True
+            self._channel.start_soon(self._acknowledge)
 
-    async def _tell(self) -> None:
+    async def _acknowledge(self) -> None:
         """Tell what was taken; if a connection breaks at that, the next one is told anyway."""
         with suppress(Failure):
-            connection = await self._line.wait_connected()
-            self._is_telling = False
-            await self.tell_taken(connection)
+            connection = await self._channel.wait_connected()
+            self._is_acknowledging = False
+            await self.acknowledge(connection)
 
-    def _stir(self) -> None:
-        self._stirred.set()
-        self._stirred = anyio.Event()
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
         self._read_on_if_behind()
 
     def _read_on_if_behind(self) -> None:
         wants_more = self._sequence.is_behind and self._sequence.has_room
         if wants_more and not self._is_reading_on and self._failure is None:
             self._is_reading_on = True
-            self._line.start_soon(self._read_on)
+            self._channel.start_soon(self._read_on)
 
     async def _read_on(self) -> None:
         """Read what news did not bring, until it does again."""
@@ -240,8 +240,8 @@ class Stdin:
     stops waiting for a piece takes it back whole, or not at all once it is begun.
     """
 
-    def __init__(self, process: str, line: Line, *, mark: str) -> None:
-        self._process, self._line, self._mark = process, line, mark
+    def __init__(self, process: str, channel: Channel, *, mark: str) -> None:
+        self._process, self._channel, self._mark = process, channel, mark
         self._waiting: deque[_Piece] = deque()
         self._waiting_bytes = 0
         self._room = anyio.Event()
@@ -292,13 +292,13 @@ class Stdin:
             raise copy(piece.failure)
 
     def _add(self, piece: _Piece) -> None:
-        failure = self._failure or self._line.failure
+        failure = self._failure or self._channel.failure
         if failure is not None:
             raise copy(failure)
         self._waiting.append(piece)
         self._waiting_bytes += len(piece.data or b"")
         if len(self._waiting) == 1:
-            self._line.start_soon(self._write_all)
+            self._channel.start_soon(self._write_all)
 
     async def _write_all(self) -> None:
         try:
@@ -312,7 +312,7 @@ class Stdin:
                     self._settle(self._waiting.popleft(), failure)
         finally:
             while self._waiting:  # the client was closed
-                closed = self._line.failure or ConnectionClosed(reason="closed by us")
+                closed = self._channel.failure or ConnectionClosed(reason="closed by us")
                 self._settle(self._waiting.popleft(), closed)
 
     def _next_pieces(self) -> list[_Piece]:
@@ -333,7 +333,7 @@ class Stdin:
         try:
             if pieces[0].data is None:
                 params = ProcessParams(self._process)
-                await self._line.call("process/closeStdin", params, dict[str, object])
+                await self._channel.call("process/closeStdin", params, dict[str, object])
             else:
                 data = b"".join(piece.data or b"" for piece in pieces)
                 for first in range(0, len(data), _CHUNK_BYTES):
@@ -350,7 +350,7 @@ class Stdin:
         params = WriteParams(self._process, chunk, f"{self._mark}-{self._written}")
         status = "starting"
         while status == "starting":
-            answer = await self._line.call("process/write", params, WriteResult, repeats=True)
+            answer = await self._channel.call("process/write", params, WriteResult, repeats=True)
             status = answer.status
             if status == "starting":
                 await anyio.sleep(_STARTING_PAUSE)
@@ -384,15 +384,21 @@ class Process:
     """
 
     def __init__(
-        self, command: Command, feed: Feed, line: Line, session: Session, *, writer: str = ""
+        self,
+        command: Command,
+        feed: EventFeed,
+        channel: Channel,
+        session: ClientSession,
+        *,
+        writer: str = "",
     ) -> None:
         """`writer` tells us apart from all others who write to the same process."""
         self.command = command
         self.was_continued = False  # its start was found to have happened after a cut
         self.sandbox_strength = ""  # `full` or `reduced` of one that is shut in, where that is said
         self.sandbox_lacks: tuple[str, ...] = ()  # what that does not do that it should
-        self.stdin = Stdin(feed.process, line, mark=f"{session.id}-{feed.process}{writer}")
-        self._feed, self._line, self._session = feed, line, session
+        self.stdin = Stdin(feed.process, channel, mark=f"{session.id}-{feed.process}{writer}")
+        self._feed, self._channel, self._session = feed, channel, session
 
     @property
     def id(self) -> str:
@@ -483,9 +489,9 @@ class Process:
             raise CapabilityMissing(capability=capability)
 
     async def _call(
-        self, method: str, params: Wire, result: type[Result], *, repeats: bool = False
+        self, method: str, params: WireStruct, result: type[Result], *, repeats: bool = False
     ) -> Result:
         try:
-            return await self._line.call(method, params, result, repeats=repeats)
+            return await self._channel.call(method, params, result, repeats=repeats)
         except ErrorResponse as error:
             raise refused(error, subject=self.id) from error

@@ -19,7 +19,7 @@ from holdfast.failures import Failure
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RecoveryPolicy:
     """How hard to try; the window must close before the server forgets us."""
 
     window: float = 25.0
@@ -94,12 +94,12 @@ Event = Resumed | Dropped
 Step = tuple[State, tuple[Dial, ...]]
 
 
-def begin(now: float, policy: Policy) -> Step:
+def begin(now: float, policy: RecoveryPolicy) -> Step:
     """Make the first connection."""
     return _dial(Recovering(0, now + policy.window, 0), now, policy)
 
 
-def step(state: State, event: Event, policy: Policy) -> Step:
+def step(state: State, event: Event, policy: RecoveryPolicy) -> Step:
     """Take news of a connection."""
     if isinstance(state, Failed) or event.generation != state.generation:
         return state, ()
@@ -117,7 +117,7 @@ def step(state: State, event: Event, policy: Policy) -> Step:
             raise AssertionError(f"{event} cannot happen while {state}")
 
 
-def _dial(last: Recovering, now: float, policy: Policy) -> Step:
+def _dial(last: Recovering, now: float, policy: RecoveryPolicy) -> Step:
     attempt, generation = last.attempt + 1, last.generation + 1
     wait = policy.wait(attempt)
     if now + wait >= last.deadline:

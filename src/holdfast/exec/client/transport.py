@@ -11,7 +11,7 @@ import anyio
 
 from holdfast.exec.client.process import Process
 from holdfast.exec.model import Closed, Event, Exited, Output
-from holdfast.exec.protocol import Stream
+from holdfast.exec.protocol import OutputStream
 from holdfast.failures import Failure
 from holdfast.rpc import (
     MESSAGE_BYTES_MAX,
@@ -120,7 +120,7 @@ class ProcessTransport:
         messages: list[bytes] = []
         for event in events:
             match event:
-                case Output(stream=Stream.STDERR, data=data):
+                case Output(stream=OutputStream.STDERR, data=data):
                     self._stderr.feed(data)
                 case Output(data=data):
                     messages += self._lines.feed(data)

@@ -28,7 +28,7 @@ from holdfast.exec.keeper.protocol import (
     MARK,
     TAG_BITS,
     KeeperName,
-    Malformed,
+    MalformedPacket,
     Message,
     mapping,
     number,
@@ -42,7 +42,7 @@ from holdfast.exec.keeper.protocol import (
 _SHELL = "/bin/sh"
 
 
-class Way:
+class EntrySpec:
     """What a process enters and what holds it back; its descriptors came beside the order.
 
     They stand in this order: namespaces, groups, and what the process gets to keep.
@@ -55,9 +55,9 @@ class Way:
         if len(descriptors) < sum(counts):  # they were sent, and did not all find room here
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         if min(counts) < 0 or sum(counts) != len(descriptors):
-            raise Malformed("there are other descriptors than the way in needs")
+            raise MalformedPacket("there are other descriptors than the way in needs")
         if len(set(carried)) != len(carried) or any(target < 3 for target in carried):
-            raise Malformed("no descriptor can be carried there")
+            raise MalformedPacket("no descriptor can be carried there")
         self._is_led = message.get("is_led") is True
         self._carried = dict(zip(descriptors[namespaces + groups :], carried, strict=True))
         self._entry = Entry(
@@ -118,7 +118,7 @@ def _fence(message: Message) -> Fence | None:
     fence = mapping(message, "fence")
     paths, rights = texts(fence, "paths"), numbers(fence, "rights")
     if len(paths) != len(rights):
-        raise Malformed("a fence must say what is granted at each path")
+        raise MalformedPacket("a fence must say what is granted at each path")
     return Fence(
         files=number(fence, "files"),
         network=number(fence, "network"),
@@ -131,7 +131,7 @@ def _bytes(message: Message, name: str) -> bytes:
     try:
         return base64.b64decode(text(message, name), validate=True)
     except binascii.Error as error:
-        raise Malformed(f"{name} is not base64") from error
+        raise MalformedPacket(f"{name} is not base64") from error
 
 
 GIVEN_LIMIT = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -150,7 +150,7 @@ _LOW_NUMBERS = 128
 _NUMBER_FIRST, _NUMBER_LEAST = 2**62, 2**50
 
 
-class Order:
+class ChildSpec:
     """Which process to start, and how; nothing is inherited."""
 
     def __init__(self, message: Message, descriptors: Sequence[int] = ()) -> None:
@@ -165,16 +165,16 @@ class Order:
             terminal = mapping(message, "terminal")
             self.size = number(terminal, "rows"), number(terminal, "cols")
         self.pipe_stdin = message.get("pipe_stdin") is True
-        self.way: Way | None = None
+        self.way: EntrySpec | None = None
         if message.get("entry") is not None:
-            self.way = Way(mapping(message, "entry"), descriptors)
+            self.way = EntrySpec(mapping(message, "entry"), descriptors)
         if not self.argv or not self.argv[0] or not self.key:
-            raise Malformed("there is nothing to start")
+            raise MalformedPacket("there is nothing to start")
         if self.size and not all(0 <= side <= _SIZE_MAX for side in self.size):
-            raise Malformed("no terminal has such a size")
+            raise MalformedPacket("no terminal has such a size")
 
 
-class Child:
+class KeptChild:
     """A process and our ends of what it reads and writes; it is reaped only when forgotten.
 
     Until then its number is given to nobody else, and its group can be signalled safely. One that
@@ -235,7 +235,7 @@ class Child:
         os.close(self.pidfd)
 
 
-def started(order: Order, keeper: KeeperName) -> Child:
+def started(order: ChildSpec, keeper: KeeperName) -> KeptChild:
     """A new process that leads a session of its own; raises `OSError` if there is none."""
     order.env[MARK] = f"{order.key}@{keeper}"
     with ExitStack() as ours, ExitStack() as theirs:
@@ -252,7 +252,7 @@ def started(order: Order, keeper: KeeperName) -> Child:
                     pid = _entered(order, order.way, ends, theirs)
         try:
             is_in_place = order.way is not None and order.way.leads_to_place
-            child = Child(order.key, pid, holds, is_in_place=is_in_place)
+            child = KeptChild(order.key, pid, holds, is_in_place=is_in_place)
         except OSError:  # too many open files: what cannot be held must not run
             os.killpg(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
@@ -263,7 +263,7 @@ def started(order: Order, keeper: KeeperName) -> Child:
 
 
 def _pipes(
-    order: Order, ours: ExitStack, theirs: ExitStack
+    order: ChildSpec, ours: ExitStack, theirs: ExitStack
 ) -> tuple[dict[str, int], dict[int, int]]:
     """Our ends by name, and the child's by number; without an input it has none of that."""
     holds: dict[str, int] = {}
@@ -356,18 +356,18 @@ def _lower_number(tag: int) -> int | None:
     return number
 
 
-def _entered(order: Order, way: Way, ends: dict[int, int], theirs: ExitStack) -> int:
+def _entered(order: ChildSpec, way: EntrySpec, ends: dict[int, int], theirs: ExitStack) -> int:
     if 0 not in ends:
         ends[0] = os.open(os.devnull, os.O_RDONLY)
         theirs.callback(os.close, ends[0])
     return way.start(_words(order), order.env, order.cwd, ends)
 
 
-def _words(order: Order) -> list[str]:
+def _words(order: ChildSpec) -> list[str]:
     return [order.argv[0] if order.arg0 is None else order.arg0, *order.argv[1:]]
 
 
-def _spawned(order: Order, actions: list[tuple[object, ...]]) -> int:
+def _spawned(order: ChildSpec, actions: list[tuple[object, ...]]) -> int:
     program, argv = _located(order.argv[0], order.env), _words(order)
     try:
         return _spawn(program, argv, order.env, actions)

@@ -22,11 +22,11 @@ import anyio.lowlevel
 
 from holdfast.confine import Entry
 from holdfast.exec.failures import KeeperLost, KeeperOutdated, KeeperUnavailable, StartFailed
-from holdfast.exec.keeper.discovery import Summoned, kill_held, lock_state, summon
+from holdfast.exec.keeper.discovery import KeeperConnection, connect_keeper, kill_held, lock_state
 from holdfast.exec.keeper.protocol import (
     ENTERS_SINCE,
     HOLDS_SINCE,
-    Malformed,
+    MalformedPacket,
     Message,
     Packet,
     close_all,
@@ -38,14 +38,14 @@ from holdfast.exec.keeper.protocol import (
     texts,
 )
 from holdfast.exec.output_index import LOST_STATUS
-from holdfast.exec.protocol import Stream
+from holdfast.exec.protocol import OutputStream
 from holdfast.world import disk_failure, in_thread
 
 # Say which process to start, and how.
 
 
 @dataclass(frozen=True, slots=True)
-class Terminal:
+class TerminalSize:
     """The size of a process's terminal when it starts."""
 
     rows: int = 24
@@ -53,7 +53,7 @@ class Terminal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class ProcessSpec:
     """Which process to start, and how; but for a mark in `env`, nothing is added or inherited.
 
     `key` names it on the whole machine and for ever; `arg0` is what it is told as its own name.
@@ -65,7 +65,7 @@ class Order:
     cwd: str
     env: Mapping[str, str]
     arg0: str | None = None
-    terminal: Terminal | None = None
+    terminal: TerminalSize | None = None
     pipe_stdin: bool = False
     way: Entry | None = None
     is_led: bool = False
@@ -118,7 +118,7 @@ def _entry(way: Entry, is_led: bool) -> Message:
 _RING = "ring "  # and the name of a stream: the descriptor whose position is that of its ring
 
 
-class Ask(Protocol):
+class KeeperRequest(Protocol):
     """A way to ask the keeper something, with descriptors beside it."""
 
     def __call__(self, message: Message, beside: Sequence[int] = (), /) -> Awaitable[Message]:
@@ -126,7 +126,7 @@ class Ask(Protocol):
         ...
 
 
-class Kept:
+class KeptProcess:
     """One process that the keeper holds, with our copies of its descriptors.
 
     The descriptors belong to whoever takes them (`take`); the rest is closed with `release`.
@@ -134,7 +134,7 @@ class Kept:
 
     def __init__(
         self,
-        ask: Ask,
+        ask: KeeperRequest,
         held: Message,
         descriptors: list[int],
         *,
@@ -151,9 +151,11 @@ class Kept:
         self._listeners: list[Callable[[int], None]] = []
 
     @property
-    def streams(self) -> tuple[Stream, ...]:
+    def streams(self) -> tuple[OutputStream, ...]:
         """Where its output comes from."""
-        return (Stream.PTY,) if self.is_terminal else (Stream.STDOUT, Stream.STDERR)
+        return (
+            (OutputStream.PTY,) if self.is_terminal else (OutputStream.STDOUT, OutputStream.STDERR)
+        )
 
     @property
     def takes_input(self) -> bool:
@@ -164,12 +166,12 @@ class Kept:
         """One descriptor by its name in the protocol (`stdin`, …), for the caller to close."""
         return self._holds.pop(name, None)
 
-    def take_positions(self) -> dict[Stream, int]:
+    def take_positions(self) -> dict[OutputStream, int]:
         """The descriptors that tell how far the rings of its streams have come."""
         taken = {stream: self.take(f"{_RING}{stream}") for stream in self.streams}
         return {stream: fd for stream, fd in taken.items() if fd is not None}
 
-    async def hold_position(self, stream: Stream, descriptor: int) -> bool:
+    async def hold_position(self, stream: OutputStream, descriptor: int) -> bool:
         """Have the keeper hold the position of a stream's ring; say whether it does."""
         about: Message = {"ask": "hold", "key": self.key, "name": f"{_RING}{stream}"}
         return (await self._ask(about, (descriptor,))).get("is_held") is True
@@ -233,14 +235,14 @@ _ASKS_MAX = 256
 _ANSWER_LONGEST = 30.0  # seconds; a keeper may be held up by the disk that a program is on
 
 
-class NotAsked(Exception):
+class KeeperNotAsked(Exception):
     """The keeper was gone before it could be asked: nothing was started."""
 
 
-class Keeping:
+class KeeperClient:
     """The server's side of one keeper: every process of one state directory."""
 
-    def __init__(self, lock: int, summoned: Summoned, state: Path) -> None:
+    def __init__(self, lock: int, summoned: KeeperConnection, state: Path) -> None:
         self._loop = asyncio.get_running_loop()
         self._state = state
         self._lock, self._connection = lock, summoned.connection
@@ -248,7 +250,7 @@ class Keeping:
         self.was_there = summoned.was_there
         self.orphans = summoned.orphans
         self._name = summoned.name
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, KeptProcess] = {}
         self._asked: deque[_Question] = deque()
         self._outgoing: deque[tuple[_Question, Packet]] = deque()
         self._is_blocked = False
@@ -256,7 +258,7 @@ class Keeping:
         self._number = 0
         self._lost: asyncio.Future[KeeperLost] = self._loop.create_future()
         self._is_open = True
-        self._loop.add_reader(self._connection.fileno(), self._hear)
+        self._loop.add_reader(self._connection.fileno(), self._read_replies)
 
     @classmethod
     async def open(
@@ -272,12 +274,12 @@ class Keeping:
         with ExitStack() as undone:
             lock = lock_state(state) if lock is None else lock
             undone.callback(os.close, lock)
-            found = await in_thread(partial(summon, state, open_files=open_files))
+            found = await in_thread(partial(connect_keeper, state, open_files=open_files))
             undone.enter_context(found.connection)
             await anyio.lowlevel.checkpoint()
-            keeping = cls(lock, found, state)
+            keeper = cls(lock, found, state)
             undone.pop_all()
-        return keeping
+        return keeper
 
     @property
     def lost(self) -> KeeperLost | None:
@@ -288,10 +290,10 @@ class Keeping:
         """Wait until the keeper is gone, with all that it held."""
         return await asyncio.shield(self._lost)
 
-    async def start(self, order: Order) -> Kept:
+    async def start(self, order: ProcessSpec) -> KeptProcess:
         """A new process; raises `StartFailed` with the reason if there is none.
 
-        Raises `NotAsked` if the keeper was gone before, and `KeeperLost` if it is lost meanwhile:
+        Raises `KeeperNotAsked` if the keeper was gone before, and `KeeperLost` if it is lost meanwhile:
         then the process may have run, and does not any more. If the caller is cancelled, or the
         keeper is late (`KeeperUnavailable`), what is started all the same is killed and forgotten.
         """
@@ -304,7 +306,7 @@ class Keeping:
             reason = str(error.strerror).lower()
             raise StartFailed(command=order.argv[0], reason=reason) from error
         except KeeperLost as lost:
-            raise NotAsked from lost
+            raise KeeperNotAsked from lost
         try:
             async with asyncio.timeout(_ANSWER_LONGEST):
                 await asyncio.shield(question.answered)
@@ -317,7 +319,7 @@ class Keeping:
             raise KeeperUnavailable(state=str(self._state), reason=reason) from error
         except KeeperLost as lost:
             if not question.is_sent:
-                raise NotAsked from lost
+                raise KeeperNotAsked from lost
             raise
         answer, kept = question.answers[0]
         if kept is None:
@@ -327,7 +329,7 @@ class Keeping:
             raise StartFailed(command=order.argv[0], reason=reason)
         return kept
 
-    async def adopt(self) -> list[Kept]:
+    async def adopt(self) -> list[KeptProcess]:
         """Every process that the keeper holds, oldest first, ended ones included.
 
         Raises a disk failure if we may not have so many open files as that takes.
@@ -358,7 +360,7 @@ class Keeping:
             await self.ask({"ask": "end"})
         if self._is_open:
             self._is_open = False  # what happens to the keeper from now on is not our loss
-            self._hang_up(KeeperLost(reason="we let go of it"))
+            self._disconnect(KeeperLost(reason="we let go of it"))
             for kept in self._kept.values():
                 kept.release()
             os.close(self._lock)
@@ -402,33 +404,33 @@ class Keeping:
             self._loop.add_writer(self._connection.fileno(), self._flush)
             return
         except OSError as error:
-            self._die(str(error.strerror).lower())
+            self._keeper_died(str(error.strerror).lower())
             return
         if self._is_blocked:
             self._is_blocked = False
             self._loop.remove_writer(self._connection.fileno())
 
-    def _hear(self) -> None:
+    def _read_replies(self) -> None:
         try:
             while self._is_open and not self._lost.done():
                 received = receive(self._connection)
                 if received is None:
-                    self._die("it ended or was killed")
+                    self._keeper_died("it ended or was killed")
                     return
-                self._take_in(*received)
+                self._handle(*received)
         except BlockingIOError:
             return
-        except Malformed as error:
-            self._die(f"it spoke nonsense: {error}")
+        except MalformedPacket as error:
+            self._keeper_died(f"it spoke nonsense: {error}")
 
-    def _take_in(self, message: Message, descriptors: list[int]) -> None:
+    def _handle(self, message: Message, descriptors: list[int]) -> None:
         if "id" not in message:
             if message.get("news") == "exited" and (kept := self._kept.get(text(message, "key"))):
                 kept.exited(number(message, "status"))
             return
         if not self._asked or self._asked[0].number != number(message, "id"):
             close_all(descriptors)
-            raise Malformed("an answer to nothing")
+            raise MalformedPacket("an answer to nothing")
         question = self._asked[0]
         kept = None
         if "held" in message:  # made here and now: the news of its end may be the next message
@@ -442,13 +444,13 @@ class Keeping:
             if "held" in message and kept is None:  # what we cannot hold must not run
                 self._post({"ask": "forget", "key": text(mapping(message, "held"), "key")})
 
-    def _received(self, held: Message, descriptors: list[int]) -> Kept | None:
+    def _received(self, held: Message, descriptors: list[int]) -> KeptProcess | None:
         """A process that the keeper holds; None if we had no room for all of its descriptors."""
         if len(descriptors) < len(texts(held, "holds")):
             close_all(descriptors)
             return None
         can_hold = self.version >= HOLDS_SINCE
-        kept = Kept(self.ask, held, descriptors, can_hold=can_hold, reap=self._reap)
+        kept = KeptProcess(self.ask, held, descriptors, can_hold=can_hold, reap=self._reap)
         self._kept[kept.key] = kept
         return kept
 
@@ -465,16 +467,16 @@ class Keeping:
                 kept.release()
                 self._post({"ask": "forget", "key": kept.key})
 
-    def _die(self, reason: str) -> None:
+    def _keeper_died(self, reason: str) -> None:
         """The keeper is gone: end what it held, and say so to everyone who waits."""
         if not self._lost.done():
-            self._hang_up(KeeperLost(reason=reason))
+            self._disconnect(KeeperLost(reason=reason))
             with suppress(OSError):  # whoever summons the next keeper will end what is left
                 self.orphans = kill_held(self._name)
             for kept in list(self._kept.values()):
                 kept.exited(LOST_STATUS)
 
-    def _hang_up(self, lost: KeeperLost) -> None:
+    def _disconnect(self, lost: KeeperLost) -> None:
         if self._lost.done():
             return
         self._lost.set_result(lost)
@@ -493,5 +495,5 @@ class Keeping:
 class _Question:
     number: int
     answered: asyncio.Future[None]
-    answers: list[tuple[Message, Kept | None]]
+    answers: list[tuple[Message, KeptProcess | None]]
     is_sent: bool = False

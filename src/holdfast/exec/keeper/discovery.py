@@ -35,7 +35,7 @@ from holdfast.exec.keeper.protocol import (
     TAG_BITS,
     VERSIONS,
     KeeperName,
-    Malformed,
+    MalformedPacket,
     Message,
     agreed,
     number,
@@ -64,7 +64,7 @@ _SESSION = SESSION_MARK.encode() + b"="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Marked:
+class MarkedProcess:
     """A living process that carries a mark: whose it is, and which keeper held it."""
 
     process: SystemProcess
@@ -74,7 +74,7 @@ class Marked:
     session: str = ""  # of the server, where that is known
 
 
-def orphans() -> list[Marked]:
+def orphans() -> list[MarkedProcess]:
     """Every marked process whose keeper is gone, as far as we may look at it.
 
     Processes of keepers in other process namespaces are not judged: we cannot see those keepers.
@@ -84,12 +84,12 @@ def orphans() -> list[Marked]:
     return [each for each in found if each.keeper.namespace == here and is_gone(each.keeper)]
 
 
-def kill(found: Collection[Marked]) -> int:
+def kill(found: Collection[MarkedProcess]) -> int:
     """Kill exactly these processes, and nobody who was given one of their numbers since."""
     return sum(signal_exactly(each.process, signal.SIGKILL) for each in found)
 
 
-def kill_held(keeper: KeeperName) -> list[Marked]:
+def kill_held(keeper: KeeperName) -> list[MarkedProcess]:
     """Kill all that this keeper held, and all that they started, until none is left."""
     found = [each for each in _marked() if each.keeper == keeper]
 
@@ -122,7 +122,7 @@ def end_session(session: str, numbers: Collection[int] = ()) -> Ended:
     return end_members(is_started, numbers=numbers)
 
 
-class Detached(NamedTuple):
+class DetachedChild(NamedTuple):
     """A living process that was left running: by which process, of which session."""
 
     process: SystemProcess
@@ -133,14 +133,14 @@ class Detached(NamedTuple):
 
 def detached(
     sessions: Collection[str], roots: Collection[int], numbers: Mapping[int, tuple[str, str]]
-) -> list[Detached]:
+) -> list[DetachedChild]:
     """What processes of these sessions have started, and has outlived the one that started it.
 
     `roots` are the processes of the sessions themselves, `numbers` have key and session of each
     limit number. What has a parent of the same key is not listed: it is part of what runs there.
     Nor are services of ours.
     """
-    found: dict[int, Detached] = {}
+    found: dict[int, DetachedChild] = {}
     for process in system_processes():
         if process.is_dead:
             continue
@@ -151,7 +151,7 @@ def detached(
             key, session = known
         else:
             continue
-        found[process.pid] = Detached(process, key, session, command_of(process.pid))
+        found[process.pid] = DetachedChild(process, key, session, command_of(process.pid))
     return [
         each
         for pid, each in sorted(found.items())
@@ -188,19 +188,19 @@ def _has_tag(pid: int, keeper: KeeperName) -> bool:
     return limit is not None and limit & ~(-1 << TAG_BITS) == keeper.tag
 
 
-def _marked() -> Iterator[Marked]:
+def _marked() -> Iterator[MarkedProcess]:
     for process in system_processes():
         if not process.is_dead and (found := _look(process)) is not None:
             yield found
 
 
-def _look(process: SystemProcess) -> Marked | None:
+def _look(process: SystemProcess) -> MarkedProcess | None:
     environment = environment_of(process.pid)
     key, keeper = _mark_of(environment)
     if not key or keeper is None:
         return None
     marks = (item for item in environment if item.startswith(_SESSION))
-    return Marked(
+    return MarkedProcess(
         process=process,
         key=key,
         keeper=keeper,
@@ -237,7 +237,7 @@ sys.exit(main(sys.argv[2]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summoned:
+class KeeperConnection:
     """A keeper that has said hello: a connection to it, who it is, and what both speak.
 
     `orphans` had outlived the keeper before it, and have been killed.
@@ -247,7 +247,7 @@ class Summoned:
     name: KeeperName
     version: int
     was_there: bool
-    orphans: list[Marked]
+    orphans: list[MarkedProcess]
 
 
 def lock_state(state: Path) -> int:
@@ -262,13 +262,13 @@ def lock_state(state: Path) -> int:
     return lock
 
 
-def summon(
+def connect_keeper(
     state: Path,
     *,
     versions: Sequence[int] = VERSIONS,
     patience: float = _ANSWER_LONGEST,
     open_files: int | None = None,
-) -> Summoned:
+) -> KeeperConnection:
     """The keeper of a directory that we have locked; a new one if none lives there.
 
     What that starts may have so many `open_files`, or as many as we. One that speaks no version
@@ -279,7 +279,7 @@ def summon(
         reason = "this system cannot move output into files by itself, so nothing would be safe"
         raise KeeperUnavailable(state=str(state), reason=reason)
     deadline = time.monotonic() + patience
-    orphans: list[Marked] = []
+    orphans: list[MarkedProcess] = []
     try:
         for _ in range(_TRIES_MAX):  # it may end, for want of work, in the moment we come
             connection = _dialled(state, deadline)
@@ -289,12 +289,12 @@ def summon(
                 connection = _started(state, deadline, open_files)
             with ExitStack() as undone:
                 undone.enter_context(connection)
-                greeted = _greeted(state, connection, versions, deadline)
+                greeted = _handshake(state, connection, versions, deadline)
                 if greeted is not None:
                     connection.setblocking(False)
                     undone.pop_all()
                     name, version = greeted
-                    return Summoned(
+                    return KeeperConnection(
                         connection=connection,
                         name=name,
                         version=version,
@@ -304,7 +304,7 @@ def summon(
             _await_death(state, deadline)
     except TimeoutError as error:
         raise KeeperUnavailable(state=str(state), reason="it does not answer") from error
-    except Malformed as error:
+    except MalformedPacket as error:
         reason = f"it speaks nonsense: {error}"
         raise KeeperUnavailable(state=str(state), reason=reason) from error
     except OSError as error:
@@ -331,7 +331,7 @@ def _opened_lock(path: Path) -> int | None:
     return lock
 
 
-def _reaped(state: Path) -> list[Marked]:
+def _reaped(state: Path) -> list[MarkedProcess]:
     """Kill what has outlived a keeper that was lost; one that ended in good order left nothing."""
     name = KeeperName.parse((state / LOCK_NAME).read_text("ascii", errors="replace"))
     # Whoever copied the directory copied the name of a keeper that may live and is not ours.
@@ -394,7 +394,7 @@ def _started(state: Path, deadline: float, open_files: int | None) -> socket.soc
     return connection
 
 
-def _greeted(
+def _handshake(
     state: Path, connection: socket.socket, versions: Sequence[int], deadline: float
 ) -> tuple[KeeperName, int] | None:
     """Who a keeper is and what both of us speak; None if it ends, by itself or for our sake.

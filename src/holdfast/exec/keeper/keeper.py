@@ -14,13 +14,13 @@ import time
 from collections import deque
 from contextlib import suppress
 
-from holdfast.exec.keeper.child import Child, Order, started
+from holdfast.exec.keeper.child import ChildSpec, KeptChild, started
 from holdfast.exec.keeper.protocol import (
     LOCK_NAME,
     SOCKET_NAME,
     VERSIONS,
     KeeperName,
-    Malformed,
+    MalformedPacket,
     Message,
     close_all,
     number,
@@ -37,7 +37,7 @@ ENDS_LONGEST = 86_400.0
 _EXITED = "exited"
 
 
-class Taken(Exception):
+class StateLocked(Exception):
     """Another keeper has this state directory."""
 
 
@@ -57,8 +57,8 @@ class Keeper:
         self._alone_since = self._looked_at = time.monotonic()
         self._server: socket.socket | None = None
         self._outgoing: deque[tuple[Message, list[int]]] = deque()
-        self._children: dict[str, Child] = {}
-        self._by_pidfd: dict[int, Child] = {}
+        self._children: dict[str, KeptChild] = {}
+        self._by_pidfd: dict[int, KeptChild] = {}
         self._is_ending = False
         self._name = KeeperName.own()
         self._poll = select.epoll()
@@ -69,7 +69,7 @@ class Keeper:
         while not (self._is_ending and not self._outgoing):
             found = self._poll.poll(self._patience())
             if not found and self._patience() == 0.0:
-                if not self._by_pidfd or self._is_homeless() or self._is_left():
+                if not self._by_pidfd or self._is_directory_gone() or self._is_abandoned():
                     return
                 self._looked_at = time.monotonic()
             for descriptor, _ in found:
@@ -78,7 +78,7 @@ class Keeper:
                 elif descriptor == self._listener.fileno():
                     self._accept()
                 elif self._server is not None and descriptor == self._server.fileno():
-                    self._attend(self._server)
+                    self._serve_request(self._server)
 
     def _patience(self) -> float | None:
         """How long to wait for anything; for ever, but for one who has nobody to care for."""
@@ -89,11 +89,11 @@ class Keeper:
         since = max(self._alone_since, self._looked_at)
         return max(0.0, since + self._alone_longest - time.monotonic())
 
-    def _is_left(self) -> bool:
+    def _is_abandoned(self) -> bool:
         """Whether no server has come for too long for what has ended."""
         return time.monotonic() - self._alone_since >= self._ends_longest
 
-    def _is_homeless(self) -> bool:
+    def _is_directory_gone(self) -> bool:
         """Whether our directory was deleted: then no server can come for what has ended."""
         return not os.fstat(self._lock).st_nlink
 
@@ -108,12 +108,12 @@ class Keeper:
         if uid not in (os.geteuid(), 0):
             connection.close()
             return
-        self._dismiss()
+        self._drop_server()
         connection.setblocking(False)
         self._server = connection
         self._poll.register(connection, select.EPOLLIN)
 
-    def _dismiss(self) -> None:
+    def _drop_server(self) -> None:
         if self._server is not None:
             self._poll.unregister(self._server)
             self._server.close()
@@ -121,7 +121,7 @@ class Keeper:
         self._alone_since = time.monotonic()
         self._outgoing.clear()
 
-    def _attend(self, server: socket.socket) -> None:
+    def _serve_request(self, server: socket.socket) -> None:
         """Send what is due; only a server that takes its answers is listened to."""
         if self._outgoing:
             self._flush()
@@ -129,7 +129,7 @@ class Keeper:
         try:
             received = receive(server)
             if received is None:
-                self._dismiss()
+                self._drop_server()
                 return
             message, descriptors = received
             try:
@@ -138,52 +138,52 @@ class Keeper:
                 close_all(descriptors)
         except BlockingIOError:
             return
-        except Malformed:
-            self._dismiss()
+        except MalformedPacket:
+            self._drop_server()
 
     def _answer(self, message: Message, descriptors: list[int]) -> None:
         about: Message = {"id": number(message, "id")}
         match text(message, "ask"):
             case "hello":
                 versions: Message = {"version": max(VERSIONS), "versions": list(VERSIONS)}
-                self._say(about | versions | {"pid": os.getpid()})
+                self._send(about | versions | {"pid": os.getpid()})
             case "end":
                 self._is_ending = not self._by_pidfd
-                self._say(about | {"is_ending": self._is_ending})
+                self._send(about | {"is_ending": self._is_ending})
             case "start":
                 self._start(about, message, descriptors)
             case "list":
                 for child in self._children.values():
                     self._outgoing.append(_held(about | {"more": True}, child))
-                self._say(about | {"more": False})
+                self._send(about | {"more": False})
             case "signal":
                 self._signal(about, message)
             case "close_stdin" | "forget" as ask:
-                self._let_go(text(message, "key"), is_forgotten=ask == "forget")
-                self._say(about)
+                self._release(text(message, "key"), is_forgotten=ask == "forget")
+                self._send(about)
             case "hold":
                 keeps, name = self._children.get(text(message, "key")), text(message, "name")
                 is_held = keeps is not None and bool(descriptors)
                 if keeps is not None and descriptors:
                     keeps.hold(name, descriptors.pop(0))
-                self._say(about | {"is_held": is_held})
+                self._send(about | {"is_held": is_held})
             case unknown:
-                raise Malformed(f"nobody knows how to {unknown}")
+                raise MalformedPacket(f"nobody knows how to {unknown}")
 
     def _start(self, about: Message, message: Message, descriptors: list[int]) -> None:
         try:
-            order = Order(message, descriptors)
+            order = ChildSpec(message, descriptors)
             if order.key in self._children:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
             child = started(order, self._name)
         except OSError as error:
             is_about_cwd = error.filename == message.get("cwd")
-            self._say(about | {"errno": error.errno, "is_about_cwd": is_about_cwd})
+            self._send(about | {"errno": error.errno, "is_about_cwd": is_about_cwd})
             return
-        except Malformed:  # a kind of ValueError, but none that the order's own words explain
+        except MalformedPacket:  # a kind of ValueError, but none that the order's own words explain
             raise
         except ValueError:  # NUL in a text, or a variable whose name contains "="
-            self._say(about | {"errno": errno.EINVAL})
+            self._send(about | {"errno": errno.EINVAL})
             return
         self._children[child.key] = self._by_pidfd[child.pidfd] = child
         self._poll.register(child.pidfd, select.EPOLLIN)
@@ -194,11 +194,11 @@ class Keeper:
         child = self._children.get(text(message, "key"))
         number_asked, group = number(message, "signal"), message.get("group") is True
         if number_asked not in signal.valid_signals():
-            raise Malformed(f"there is no signal {number_asked}")
+            raise MalformedPacket(f"there is no signal {number_asked}")
         is_sent = child is not None and child.signal(number_asked, group=group)
-        self._say(about | {"is_sent": is_sent})
+        self._send(about | {"is_sent": is_sent})
 
-    def _let_go(self, key: str, *, is_forgotten: bool) -> None:
+    def _release(self, key: str, *, is_forgotten: bool) -> None:
         child = self._children.get(key)
         if child is None:
             return
@@ -211,22 +211,22 @@ class Keeper:
             else:
                 self._reap(child)
 
-    def _look(self, child: Child) -> None:
+    def _look(self, child: KeptChild) -> None:
         if not child.look():
             return
         self._poll.unregister(child.pidfd)
         self._alone_since = time.monotonic()
         if self._children.get(child.key) is child:
-            self._say({"news": _EXITED, "key": child.key, "status": child.status})
+            self._send({"news": _EXITED, "key": child.key, "status": child.status})
         else:
             self._reap(child)
 
-    def _reap(self, child: Child) -> None:
+    def _reap(self, child: KeptChild) -> None:
         del self._by_pidfd[child.pidfd]
         self._alone_since = time.monotonic()
         child.reap()
 
-    def _say(self, message: Message) -> None:
+    def _send(self, message: Message) -> None:
         if self._server is not None:
             self._outgoing.append((message, []))
             self._flush()
@@ -244,13 +244,13 @@ class Keeper:
             self._poll.modify(self._server, select.EPOLLOUT)
             return
         except OSError:
-            self._dismiss()
+            self._drop_server()
             return
         self._poll.modify(self._server, select.EPOLLIN)
 
 
 def listen(state: str) -> tuple[socket.socket, int]:
-    """Own a state directory for as long as its lock is open, and listen there; raises `Taken`.
+    """Own a state directory for as long as its lock is open, and listen there; raises `StateLocked`.
 
     Our name stays in the lock if we are killed, for whoever ends what has outlived us.
     """
@@ -259,7 +259,7 @@ def listen(state: str) -> tuple[socket.socket, int]:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise Taken from None
+        raise StateLocked from None
     with suppress(OSError):  # a full disk: what outlives us would only be reported, not ended
         os.ftruncate(lock, 0)
         os.write(lock, str(KeeperName.own()).encode())
@@ -299,7 +299,7 @@ def main(state: str) -> int:
     return 0
 
 
-def _held(about: Message, child: Child) -> tuple[Message, list[int]]:
+def _held(about: Message, child: KeptChild) -> tuple[Message, list[int]]:
     held = {"key": child.key, "pid": child.pid, "status": child.status, "holds": list(child.holds)}
     if child.number is not None:
         held["number"] = child.number

@@ -58,7 +58,7 @@ Message = dict[str, object]
 Packet = tuple[bytes, list[int]]
 
 
-class Malformed(ValueError):
+class MalformedPacket(ValueError):
     """What was received is not a message of this protocol."""
 
 
@@ -126,7 +126,7 @@ def packet(message: Message, descriptors: Sequence[int] = ()) -> Packet:
 def receive(connection: socket.socket) -> tuple[Message, list[int]] | None:
     """One message with its descriptors, or None once the other side is gone.
 
-    Raises `BlockingIOError` if there is none yet, and `Malformed` for anything else.
+    Raises `BlockingIOError` if there is none yet, and `MalformedPacket` for anything else.
     """
     try:
         # `socket.recv_fds` forgets its flags, and these must not be inherited by any child.
@@ -146,16 +146,16 @@ def receive(connection: socket.socket) -> tuple[Message, list[int]] | None:
         if body == _BIG and descriptors:
             body = _unpacked(descriptors.pop(0))
         return _message(body), descriptors
-    except (Malformed, OSError) as error:
+    except (MalformedPacket, OSError) as error:
         close_all(descriptors)
-        raise Malformed(str(error)) from error
+        raise MalformedPacket(str(error)) from error
 
 
 def text(message: Message, name: str) -> str:
     """A member that must be text."""
     value = message.get(name)
     if not isinstance(value, str):
-        raise Malformed(f"{name} is not text")
+        raise MalformedPacket(f"{name} is not text")
     return value
 
 
@@ -163,7 +163,7 @@ def number(message: Message, name: str) -> int:
     """A member that must be a whole number."""
     value = message.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise Malformed(f"{name} is not a number")
+        raise MalformedPacket(f"{name} is not a number")
     return value
 
 
@@ -171,7 +171,7 @@ def texts(message: Message, name: str) -> list[str]:
     """A member that must be a list of texts."""
     value = message.get(name)
     if not isinstance(value, list):
-        raise Malformed(f"{name} is not a list")
+        raise MalformedPacket(f"{name} is not a list")
     return [text({name: item}, name) for item in value]  # pyright: ignore[reportUnknownVariableType]  # text() looks at it
 
 
@@ -179,7 +179,7 @@ def numbers(message: Message, name: str) -> list[int]:
     """A member that must be a list of whole numbers."""
     value = message.get(name)
     if not isinstance(value, list):
-        raise Malformed(f"{name} is not a list")
+        raise MalformedPacket(f"{name} is not a list")
     return [number({name: item}, name) for item in value]  # pyright: ignore[reportUnknownVariableType]  # number() looks at it
 
 
@@ -187,7 +187,7 @@ def mapping(message: Message, name: str) -> Message:
     """A member that must be an object."""
     value = message.get(name)
     if not isinstance(value, dict):
-        raise Malformed(f"{name} is not an object")
+        raise MalformedPacket(f"{name} is not an object")
     return value  # pyright: ignore[reportUnknownVariableType]  # JSON has no other keys than texts
 
 
@@ -223,7 +223,7 @@ def _message(body: bytes) -> Message:
     try:
         value: object = json.loads(body)
     except ValueError as error:
-        raise Malformed("it is not JSON") from error
+        raise MalformedPacket("it is not JSON") from error
     if not isinstance(value, dict):
-        raise Malformed("it is not an object")
+        raise MalformedPacket("it is not an object")
     return value  # pyright: ignore[reportUnknownVariableType]  # JSON has no other keys than texts

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Self
 
 from holdfast.exec.failures import InputFull, OutcomeUnknown
-from holdfast.exec.keeper.client_loop import Kept
-from holdfast.exec.keeper.write_ids import SLOT_BYTES, SLOTS, Slot, State, Writes
+from holdfast.exec.keeper.client_loop import KeptProcess
+from holdfast.exec.keeper.write_ids import SLOT_BYTES, SLOTS, Slot, WriteLog, WriteState
 from holdfast.failures import Failure
 from holdfast.world import disk_failure
 
@@ -22,7 +22,7 @@ PENDING_MAX, PENDING_BYTES_MAX = 1024, 16 * 2**20
 _END_OF_TRANSMISSION = b"\x04"
 
 
-class Written(StrEnum):
+class WriteOutcome(StrEnum):
     """What became of a write, in the words of the wire."""
 
     ACCEPTED = "accepted"
@@ -33,11 +33,11 @@ class Written(StrEnum):
 class _Pending:
     write_id: str
     rest: memoryview
-    outcome: asyncio.Future[Written]
+    outcome: asyncio.Future[WriteOutcome]
     slot: Slot | None = None
 
 
-class Input:
+class StdinWriter:
     """The standard input of one process.
 
     A write is accepted once all of it is in the pipe or the terminal, where it survives us. Each
@@ -45,10 +45,10 @@ class Input:
     that a server had begun when it died may or may not have happened.
     """
 
-    def __init__(self, file: int, kept: Kept | None) -> None:
+    def __init__(self, file: int, kept: KeptProcess | None) -> None:
         self._loop = asyncio.get_running_loop()
         self._file, self._kept = file, kept
-        self._writes = Writes(os.pread(file, SLOTS * SLOT_BYTES, 0))
+        self._writes = WriteLog(os.pread(file, SLOTS * SLOT_BYTES, 0))
         fd = None
         if kept is not None:
             fd = kept.copy("pty") if kept.is_terminal else kept.take("stdin")
@@ -59,7 +59,7 @@ class Input:
         self._pending_bytes = 0
 
     @classmethod
-    def open(cls, directory: Path, kept: Kept | None) -> Self | None:
+    def open(cls, directory: Path, kept: KeptProcess | None) -> Self | None:
         """The input of a new process, or of one that a former server wrote to, if it has any.
 
         What was written before is known even if nothing can be written any more, because the
@@ -79,7 +79,7 @@ class Input:
             os.close(file)
             raise
 
-    async def write(self, write_id: str, data: bytes) -> Written:
+    async def write(self, write_id: str, data: bytes) -> WriteOutcome:
         """Write this once, after everything before it; waits while the process does not read.
 
         Raises `OutcomeUnknown` if a server died while it was at it, `InputFull` if too much waits
@@ -89,9 +89,9 @@ class Input:
         if found := next((each for each in self._pending if each.write_id == write_id), None):
             return await asyncio.shield(found.outcome)
         match self._writes.look(write_id):
-            case State.DONE:
-                return Written.ACCEPTED
-            case State.BEGUN:
+            case WriteState.DONE:
+                return WriteOutcome.ACCEPTED
+            case WriteState.BEGUN:
                 raise OutcomeUnknown(method="process/write")
             case None:
                 return await asyncio.shield(self._queued(write_id, data))
@@ -115,10 +115,10 @@ class Input:
             os.close(self._file)
         self._file = -1
 
-    def _queued(self, write_id: str, data: bytes) -> asyncio.Future[Written]:
-        outcome: asyncio.Future[Written] = self._loop.create_future()
+    def _queued(self, write_id: str, data: bytes) -> asyncio.Future[WriteOutcome]:
+        outcome: asyncio.Future[WriteOutcome] = self._loop.create_future()
         if self._fd < 0:
-            outcome.set_result(Written.STDIN_CLOSED)
+            outcome.set_result(WriteOutcome.STDIN_CLOSED)
             return outcome
         if len(self._pending) >= PENDING_MAX or self._pending_bytes >= PENDING_BYTES_MAX:
             assert self._kept is not None, "only a process that is held has an input"
@@ -137,8 +137,8 @@ class Input:
                 if not self._push(first):
                     self._loop.add_writer(self._fd, self._flush)
                     return
-                self._settle(Written.ACCEPTED)
-            except _Deaf:
+                self._settle(WriteOutcome.ACCEPTED)
+            except _StdinGone:
                 self._let_go()
                 return
             except OSError as error:
@@ -155,7 +155,7 @@ class Input:
             except BlockingIOError:
                 return False
             except OSError as error:  # nobody reads it any more, or the terminal is gone
-                raise _Deaf from error
+                raise _StdinGone from error
         slot = self._writes.finish(first.slot)
         with suppress(OSError):  # it is written; should we die now, nobody can know, and we say so
             os.pwrite(self._file, slot.pack(), slot.offset)
@@ -176,17 +176,17 @@ class Input:
             os.close(self._fd)
         self._fd = -1
         while self._pending:
-            self._settle(Written.STDIN_CLOSED)
+            self._settle(WriteOutcome.STDIN_CLOSED)
 
-    def _settle(self, outcome: Written | Failure) -> None:
+    def _settle(self, outcome: WriteOutcome | Failure) -> None:
         first = self._pending.popleft()
         self._pending_bytes = sum(len(each.rest) for each in self._pending)
-        if isinstance(outcome, Written):
+        if isinstance(outcome, WriteOutcome):
             first.outcome.set_result(outcome)
         else:
             first.outcome.set_exception(outcome)
             first.outcome.exception()  # whoever waited for it may be gone
 
 
-class _Deaf(Exception):
+class _StdinGone(Exception):
     """The process cannot be written to any more."""

@@ -21,7 +21,7 @@ _SLOT = struct.Struct("<Q16sB3x")
 _SUM = struct.Struct("<I")
 
 
-class State(IntEnum):
+class WriteState(IntEnum):
     """How far a write has come."""
 
     BEGUN = 1
@@ -34,7 +34,7 @@ class Slot:
 
     ordinal: int
     digest: bytes
-    state: State
+    state: WriteState
 
     @property
     def offset(self) -> int:
@@ -47,7 +47,7 @@ class Slot:
         return body + _SUM.pack(crc32(body))
 
 
-class Writes:
+class WriteLog:
     """The last writes of one process, by their ids."""
 
     def __init__(self, file: bytes = b"") -> None:
@@ -55,14 +55,14 @@ class Writes:
         self._known = OrderedDict((slot.digest, slot) for slot in found)
         self._next = found[-1].ordinal + 1 if found else 0
 
-    def look(self, write_id: str) -> State | None:
+    def look(self, write_id: str) -> WriteState | None:
         """How far this write has come; None if it is new, or was forgotten long ago."""
         slot = self._known.get(_digest(write_id))
         return None if slot is None else slot.state
 
     def begin(self, write_id: str) -> Slot:
         """A new write begins: what to put into the file before its first byte is written."""
-        slot = Slot(self._next, _digest(write_id), State.BEGUN)
+        slot = Slot(self._next, _digest(write_id), WriteState.BEGUN)
         self._next += 1
         self._known[slot.digest] = slot
         while len(self._known) > SLOTS:
@@ -75,7 +75,7 @@ class Writes:
 
     def finish(self, begun: Slot) -> Slot:
         """It is done: what to put into the file before anybody is told so."""
-        slot = self._known[begun.digest] = Slot(begun.ordinal, begun.digest, State.DONE)
+        slot = self._known[begun.digest] = Slot(begun.ordinal, begun.digest, WriteState.DONE)
         return slot
 
 
@@ -89,4 +89,4 @@ def _slots(file: bytes) -> Iterator[Slot]:
         if file[place + _SLOT.size : place + SLOT_BYTES] == _SUM.pack(crc32(body)):
             ordinal, digest, state = _SLOT.unpack(body)
             if state:  # what was never written is all zero, and so is its sum
-                yield Slot(ordinal, digest, State(state))
+                yield Slot(ordinal, digest, WriteState(state))

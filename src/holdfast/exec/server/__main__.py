@@ -10,8 +10,8 @@ from pathlib import Path
 
 import anyio
 
-from holdfast.exec.server.ownership import Policy
-from holdfast.exec.server.server import STDIO, Settings, serve
+from holdfast.exec.server.ownership import SessionPolicy
+from holdfast.exec.server.server import STDIO, ServerSettings, serve
 from holdfast.exec.server.tokens import token_in
 from holdfast.exec.storage.retention_loop import BYTES_MAX
 from holdfast.failures import Failure
@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     token.add_argument("--no-token", action="store_true")
     parser.add_argument("--name", action="append", default=[])
     parser.add_argument("--state", type=Path)
-    parser.add_argument("--detached-ttl", type=float, default=Policy().detached_ttl)
+    parser.add_argument("--detached-ttl", type=float, default=SessionPolicy().detached_ttl)
     parser.add_argument("--no-takeover", action="store_true")
     parser.add_argument("--retention-bytes", type=int, default=BYTES_MAX)
     parser.add_argument("--end-processes", action="store_true")
@@ -47,18 +47,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _settings(parsed: argparse.Namespace, *, may_rest: bool) -> Settings:
+def _settings(parsed: argparse.Namespace, *, may_rest: bool) -> ServerSettings:
     token = None
     if parsed.listen != STDIO and not parsed.no_token:
         if parsed.token_file is None and parsed.state is None:
             _parser().error("give --token-file, --state or --no-token")
         token = token_in(parsed.token_file or parsed.state / "token")
-    return Settings(
+    return ServerSettings(
         listen=parsed.listen,
         token=token,
         names=tuple(parsed.name),
         state=parsed.state,
-        policy=Policy(detached_ttl=parsed.detached_ttl, takeover=not parsed.no_takeover),
+        policy=SessionPolicy(detached_ttl=parsed.detached_ttl, takeover=not parsed.no_takeover),
         retention_bytes_max=parsed.retention_bytes,
         end_processes=parsed.end_processes,
         idle_exit=parsed.idle_exit,

@@ -18,26 +18,26 @@ import msgspec
 from holdfast import __version__
 from holdfast.exec.file_uri import uri_of
 from holdfast.exec.protocol import (
-    Capabilities,
     EnvironmentInfo,
     HttpTaken,
     InitializeParams,
+    ServerCapabilities,
     ShellInfo,
     TakenParams,
 )
-from holdfast.exec.server.context import Desk, Handlers, plain
-from holdfast.exec.server.error_replies import ComplainingTransport, exec_error
-from holdfast.exec.server.http_loop import WebClient
-from holdfast.exec.server.launcher import Server
+from holdfast.exec.server.context import ConnectionContext, Handlers, plain
+from holdfast.exec.server.error_replies import ErrorReplyTransport, exec_error
+from holdfast.exec.server.http_loop import HttpClient
+from holdfast.exec.server.launcher import ServerInfo
 from holdfast.exec.server.methods.files import FileMethods
-from holdfast.exec.server.methods.http import WebMethods
+from holdfast.exec.server.methods.http import HttpMethods
 from holdfast.exec.server.methods.operator import OperatorMethods
 from holdfast.exec.server.methods.process import ProcessMethods
 from holdfast.exec.server.model import ConfigParams, ConfigResult
-from holdfast.exec.server.output_sender import Pump
+from holdfast.exec.server.output_sender import OutputSender
 from holdfast.exec.server.places import PLAIN, Bindings
-from holdfast.exec.server.sessions import Plane
-from holdfast.exec.server.worker_threads import Hands
+from holdfast.exec.server.sessions import SessionRegistry
+from holdfast.exec.server.worker_threads import WorkerThreads
 from holdfast.failures import Failure
 from holdfast.rpc import Connection, ConnectionConfig, Handler, Service, Transport
 from holdfast.rpc.model import Dialect, Notification
@@ -73,7 +73,7 @@ def _described(
         platform_os=_SYSTEMS.get(sys.platform, platform.system().lower()),
         temp_dir=uri_of(os.fsencode(temporary)),
         executor_version=__version__,
-        capabilities=Capabilities(
+        capabilities=ServerCapabilities(
             close_stdin=True,
             resize=True,
             list=True,
@@ -103,48 +103,50 @@ _clean = ValueRedactor(Redactor().text)  # a failure may quote what it was given
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class ServerContext:
     """What all connections of a server share; without bindings no token can be bound."""
 
-    plane: Plane
-    hands: Hands
-    own: Server
+    sessions: SessionRegistry
+    workers: WorkerThreads
+    own: ServerInfo
     telemetry: Telemetry | None = None
     bindings: Bindings | None = None
-    web: WebClient = field(default_factory=WebClient)
+    web: HttpClient = field(default_factory=HttpClient)
 
 
-class Attendant:
+class ConnectionHandler:
     """One connection: its handshake, its methods and its news.
 
     Requests run side by side; only what must keep an order, such as the writes to one process,
     keeps it. Whoever is bound to a place is no operator.
     """
 
-    def __init__(self, number: int, transport: Transport, house: House, place: str = PLAIN) -> None:
-        self._house = house
-        self._transport = ComplainingTransport(transport)
-        self._info = environment_info(house.own.environment)
-        pump = Pump(self._transport)
-        self._desk = Desk(number, house.plane, pump, self._info, place)
-        self._files = FileMethods(self._desk, house.hands, house.own)
-        self._web: WebMethods
+    def __init__(
+        self, number: int, transport: Transport, shared: ServerContext, place: str = PLAIN
+    ) -> None:
+        self._shared = shared
+        self._transport = ErrorReplyTransport(transport)
+        self._info = environment_info(shared.own.environment)
+        sender = OutputSender(self._transport)
+        self._context = ConnectionContext(number, shared.sessions, sender, self._info, place)
+        self._files = FileMethods(self._context, shared.workers, shared.own)
+        self._web: HttpMethods
 
     async def run(self) -> None:
         """Attend until the connection ends or loses its session; the session lives on."""
         try:
             async with anyio.create_task_group() as tasks:
-                environment = self._house.own.environment
-                client = self._house.web
-                self._web = WebMethods(self._desk, self._transport, tasks, environment, client)
-                async with Connection(self._transport, self._terms()) as connection:
+                environment = self._shared.own.environment
+                client = self._shared.web
+                self._web = HttpMethods(self._context, self._transport, tasks, environment, client)
+                async with Connection(self._transport, self._config()) as connection:
                     connection.follow(self)
-                    tasks.start_soon(self._desk.pump.run)
+                    tasks.start_soon(self._context.sender.run)
                     tasks.start_soon(self._hang_up, connection)
                     await connection.wait_ended()
                 tasks.cancel_scope.cancel()
         finally:
-            self._desk.leave()
+            self._context.leave()
             with anyio.CancelScope(shield=True):
                 await self._files.close()
 
@@ -155,10 +157,10 @@ class Attendant:
             with suppress(msgspec.MsgspecError, UnicodeDecodeError):
                 match notification.method:
                     case "initialized":
-                        self._desk.is_introduced = True
+                        self._context.is_introduced = True
                     case "process/taken":
                         taken = _read_taken(notification.params)
-                        self._desk.pump.taken(taken.process_id, taken.seq)
+                        self._context.sender.taken(taken.process_id, taken.seq)
                     case "http/request/taken":
                         self._web.taken(_read_http_taken(notification.params))
                     case _:
@@ -168,21 +170,23 @@ class Attendant:
         """Hear that nothing will follow."""
 
     async def _hang_up(self, connection: Connection) -> None:
-        await self._desk.was_put_out.wait()
+        await self._context.evicted.wait()
         await connection.aclose()
 
-    def _terms(self) -> ConnectionConfig:
+    def _config(self) -> ConnectionConfig:
         handlers: Handlers = {
-            "initialize": Handler(InitializeParams, self._desk.initialize),
+            "initialize": Handler(InitializeParams, self._context.initialize),
             "environment/status": plain(self._status),
             "environment/info": plain(self._environment_info),
             "environmentConfig/read": Handler(ConfigParams, self._configuration),
-            **ProcessMethods(self._desk).handlers(),
+            **ProcessMethods(self._context).handlers(),
             **self._files.handlers(),
             **self._web.handlers(),
         }
-        if self._desk.place == PLAIN:
-            operator = OperatorMethods(self._house.plane, self._house.hands, self._house.bindings)
+        if self._context.place == PLAIN:
+            operator = OperatorMethods(
+                self._shared.sessions, self._shared.workers, self._shared.bindings
+            )
             handlers |= operator.handlers()
         service = Service(
             handlers=handlers,
@@ -191,23 +195,23 @@ class Attendant:
             error_form=_error_form,
         )
         return ConnectionConfig(
-            dialect=Dialect(), service=service, telemetry=self._house.telemetry, peer="exec-client"
+            dialect=Dialect(), service=service, telemetry=self._shared.telemetry, peer="exec-client"
         )
 
     async def _status(self) -> dict[str, str]:
         """Say that there is a session."""
-        await self._desk.session("environment status")
+        await self._context.session("environment status")
         return {"status": "ready"}
 
     async def _environment_info(self) -> object:
         """What the answer to `initialize` says of the machine."""
-        await self._desk.session("environment info")
+        await self._context.session("environment info")
         return self._info
 
     async def _configuration(self, _asked: ConfigParams) -> object:
         """How Codex is set up on this machine, as far as it asks."""
-        await self._desk.session("environment config")
-        return configuration(self._house.own.environment)
+        await self._context.session("environment config")
+        return configuration(self._shared.own.environment)
 
 
 def _error_form(failure: Failure) -> Mapping[str, object]:

@@ -9,10 +9,10 @@ import anyio
 
 from holdfast.exec.failures import NotIntroduced, RequestInvalid
 from holdfast.exec.protocol import OURS, EnvironmentInfo, InitializeParams, InitializeResult, agree
-from holdfast.exec.server.output_sender import Pump
+from holdfast.exec.server.output_sender import OutputSender
 from holdfast.exec.server.places import PLAIN
-from holdfast.exec.server.process import Process
-from holdfast.exec.server.sessions import Plane, Session
+from holdfast.exec.server.process import ServerProcess
+from holdfast.exec.server.sessions import ExecSession, SessionRegistry
 from holdfast.rpc import Handler
 from holdfast.rpc.failures import HandshakeRepeated
 
@@ -20,22 +20,27 @@ Params = TypeVar("Params")
 Handlers = dict[str, Handler[Any]]  # Any: each method has params of its own
 
 
-class Desk:
+class ConnectionContext:
     """One connection's place at the server: introduced or not, with a session or put out of it."""
 
     def __init__(
-        self, number: int, plane: Plane, pump: Pump, info: EnvironmentInfo, place: str = PLAIN
+        self,
+        number: int,
+        sessions: SessionRegistry,
+        sender: OutputSender,
+        info: EnvironmentInfo,
+        place: str = PLAIN,
     ) -> None:
         self.number = number
         self.place = place
-        self.pump = pump
+        self.sender = sender
         self.is_introduced = False
-        self.was_put_out = anyio.Event()
-        self._plane, self._info = plane, info
-        self._session: Session | None = None
+        self.evicted = anyio.Event()
+        self._sessions, self._info = sessions, info
+        self._session: ExecSession | None = None
         self._asking = 0
         self._asked = anyio.Event()
-        plane.meet(self)
+        sessions.register(self)
 
     async def initialize(self, asked: InitializeParams) -> InitializeResult:
         """Give the connection a session: a new one, or the one it wants back.
@@ -45,23 +50,23 @@ class Desk:
         if self._session is not None or self._asking:
             raise HandshakeRepeated
         versions = None if agree(asked.versions) is None else OURS
-        self.pump.unread_bytes_max = self._unread_bytes_max(asked)
+        self.sender.unread_bytes_max = self._unread_bytes_max(asked)
         self._asking, self._asked = 1, anyio.Event()
         try:
             if asked.resume_session_id is None:
-                self._session = await self._plane.begin(self, self.place, label=asked.label)
+                self._session = await self._sessions.begin(self, self.place, label=asked.label)
             else:
                 name = asked.resume_session_id
-                self._session = self._plane.resume(name, self, self.place)
+                self._session = self._sessions.resume(name, self, self.place)
                 for process in self._session.processes:
-                    self.pump.resume(process)
+                    self.sender.resume(process)
         finally:
             self._asking = 0
             self._asked.set()
-        unread = self.pump.unread_bytes_max
+        unread = self.sender.unread_bytes_max
         return InitializeResult(self._session.id, self._info, unread, versions)
 
-    async def session(self, family: str) -> Session:
+    async def session(self, family: str) -> ExecSession:
         """The session of this connection; whoever was put out of it is refused."""
         if self._asking:
             await self._asked.wait()
@@ -78,25 +83,25 @@ class Desk:
             return None
         if asked.unread_bytes_max < 1:
             raise RequestInvalid(reason="unreadBytesMax must be positive")
-        return min(asked.unread_bytes_max, self._plane.untaken_bytes_max)
+        return min(asked.unread_bytes_max, self._sessions.untaken_bytes_max)
 
-    def put_out(self) -> None:
+    def evict(self) -> None:
         """Lose the session to another connection, at once."""
-        self.pump.stop()
-        self.was_put_out.set()
+        self.sender.stop()
+        self.evicted.set()
 
-    def welcome(self, process: Process) -> None:
+    def process_started(self, process: ServerProcess) -> None:
         """Tell all about a new process, from its first event on."""
-        self.pump.begin(process)
+        self.sender.begin(process)
 
-    def tend(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         """Do what is due."""
-        self.pump.catch_up_late(now)
+        self.sender.catch_up_late(now)
 
     def leave(self) -> None:
         """Give the session back: the connection is gone."""
-        self.pump.stop()
-        self._plane.leave(self._session, self)
+        self.sender.stop()
+        self._sessions.leave(self._session, self)
 
 
 def nothing(params: dict[str, object] | None) -> None:

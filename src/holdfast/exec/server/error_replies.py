@@ -90,7 +90,7 @@ class _Envelope(msgspec.Struct, gc=False):
 _read = msgspec.json.Decoder(_Envelope).decode
 
 
-class ComplainingTransport:
+class ErrorReplyTransport:
     """Any transport; a message that is none is answered under the id -1, and goes no further.
 
     A client that sends such a message has lost track of what it waits for, and learns so. What is

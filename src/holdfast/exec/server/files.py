@@ -42,7 +42,7 @@ _ENTRIES_MAX = 50_000
 _READ_BYTES = 2**16
 
 
-class Files:
+class FileOperations:
     """The files of one place; every method blocks, and raises only failures."""
 
     def __init__(self, place: PlaceFiles) -> None:
@@ -197,7 +197,7 @@ _ANSWER_BYTES_MAX = 4 * 2**20
 _COPY_BYTES = 2**20
 
 
-class Trees:
+class TreeOperations:
     """The trees of one place; every method blocks, and raises only failures."""
 
     def __init__(self, place: PlaceFiles) -> None:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from holdfast.exec.failures import HttpFailed
-from holdfast.exec.server.http_rules import WebRequest, body_length, chunk_size, head_of, status_of
+from holdfast.exec.server.http_rules import HttpRequest, body_length, chunk_size, head_of, status_of
 from holdfast.world import in_thread
 
 _HEAD_BYTES_MAX = 256 * 2**10
@@ -19,7 +19,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class WebAnswer:
+class HttpAnswer:
     """The head of an answer; its body is read from the same connection."""
 
     status: int
@@ -44,14 +44,14 @@ class WebAnswer:
             yield piece
 
 
-class WebClient:
+class HttpClient:
     """Makes web requests; what it trusts is read once, when the first of them needs it."""
 
     def __init__(self) -> None:
         self._trusted: asyncio.Task[ssl.SSLContext] | None = None
 
     @asynccontextmanager
-    async def asked(self, request: WebRequest) -> AsyncGenerator[WebAnswer]:
+    async def asked(self, request: HttpRequest) -> AsyncGenerator[HttpAnswer]:
         """Make a request, and read its answer in this block; raises `HttpFailed`."""
         url = request.url
         assert url.hostname is not None, "the request was checked"
@@ -82,7 +82,7 @@ class WebClient:
         return await asyncio.shield(self._trusted)
 
 
-async def _answer(reader: asyncio.StreamReader, method: str) -> WebAnswer:
+async def _answer(reader: asyncio.StreamReader, method: str) -> HttpAnswer:
     """Read the head of the answer, passing over those that only announce it."""
     while True:
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -90,7 +90,7 @@ async def _answer(reader: asyncio.StreamReader, method: str) -> WebAnswer:
         pairs = (line.partition(":") for line in lines[1:] if ":" in line)
         headers = tuple((name.strip(), value.strip()) for name, _, value in pairs)
         if status >= 200:
-            return WebAnswer(status, headers, reader, body_length(status, headers, method=method))
+            return HttpAnswer(status, headers, reader, body_length(status, headers, method=method))
 
 
 async def _counted(reader: asyncio.StreamReader, left: int) -> AsyncIterator[bytes]:

@@ -24,7 +24,7 @@ SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
 @dataclass(frozen=True, slots=True)
-class WebRequest:
+class HttpRequest:
     """A request that may be made; `secret` are headers, in small letters, for its origin alone."""
 
     method: str
@@ -77,7 +77,7 @@ def checked_headers(
     return tuple(chosen)
 
 
-def redirected(request: WebRequest, status: int, location: str | None) -> WebRequest | None:
+def redirected(request: HttpRequest, status: int, location: str | None) -> HttpRequest | None:
     """The request that an answer sends us on to; None if it is an answer to keep.
 
     Secrets stay with the origin that they were meant for.
@@ -93,7 +93,7 @@ def redirected(request: WebRequest, status: int, location: str | None) -> WebReq
     headers = request.headers
     if (url.scheme, url.netloc) != (request.url.scheme, request.url.netloc):
         headers = tuple(each for each in headers if each[0].lower() not in request.secret)
-    return WebRequest(method, url, headers, body, request.secret)
+    return HttpRequest(method, url, headers, body, request.secret)
 
 
 def status_of(line: str) -> int:
@@ -135,7 +135,7 @@ def chunk_size(line: bytes) -> int:
     return int(found[1], 16)
 
 
-def head_of(request: WebRequest) -> bytes:
+def head_of(request: HttpRequest) -> bytes:
     """The first lines of a request, as HTTP writes them."""
     path = request.url.path or "/"
     target = f"{path}?{request.url.query}" if request.url.query else path

@@ -17,7 +17,7 @@ ENDINGS = (signal.SIGTERM, signal.SIGINT)  # blocked until we can hear them
 _POLL_LONGEST = 2**31 - 1  # milliseconds, more of which the system cannot count
 
 
-class _Told(Exception):
+class _Terminated(Exception):
     """We are to end."""
 
 
@@ -50,7 +50,7 @@ def _is_wanted(listener: int, seconds: float | None) -> bool:
                 return False
             left -= _POLL_LONGEST
         return True
-    except _Told:
+    except _Terminated:
         return False
     finally:
         for number in ENDINGS:
@@ -58,7 +58,7 @@ def _is_wanted(listener: int, seconds: float | None) -> bool:
 
 
 def _tell(_number: int, _frame: object) -> None:
-    raise _Told
+    raise _Terminated
 
 
 def _remove(directory: str) -> None:

@@ -24,13 +24,13 @@ from holdfast.confine import (
     strength_within,
 )
 from holdfast.exec.failures import StartFailed
-from holdfast.exec.keeper.client_loop import Order, Terminal
+from holdfast.exec.keeper.client_loop import ProcessSpec, TerminalSize
 from holdfast.exec.ports import PlaceFiles
 from holdfast.exec.server.model import StartAsked
 from holdfast.exec.server.places import root_of
 from holdfast.exec.server.sandbox_request import (
-    Confinement,
-    Surroundings,
+    RequestedSandbox,
+    SandboxSurroundings,
     confinement,
     may_read,
     may_write,
@@ -48,7 +48,7 @@ _LEADER = "/usr/bin/setsid"
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerInfo:
     """What a server is to those that it shuts in: its variables, and what it keeps."""
 
     environment: Mapping[str, str]
@@ -59,7 +59,7 @@ class Server:
 class Launch:
     """An order that is ready to be given; `close` it when its process has ended, or is none."""
 
-    order: Order
+    order: ProcessSpec
     strength: Strength | None = None
     lacks: tuple[str, ...] = ()  # what the sandbox does not do that it should
     undo: ExitStack = field(default_factory=ExitStack, repr=False)
@@ -69,20 +69,24 @@ class Launch:
         self.undo.close()
 
 
-def plain_order(key: str, asked: StartAsked, cwd: bytes, variables: Mapping[str, str]) -> Order:
+def plain_order(
+    key: str, asked: StartAsked, cwd: bytes, variables: Mapping[str, str]
+) -> ProcessSpec:
     """The order for a process on this machine itself."""
-    return Order(
+    return ProcessSpec(
         key=key,
         argv=asked.argv,
         cwd=cwd.decode("utf-8", "surrogateescape"),
         env=variables,
         arg0=asked.arg0,
-        terminal=Terminal(asked.rows, asked.cols) if asked.tty else None,
+        terminal=TerminalSize(asked.rows, asked.cols) if asked.tty else None,
         pipe_stdin=asked.pipe_stdin,
     )
 
 
-def prepared(order: Order, asked: StartAsked, place: Place, own: Server, state: Path) -> Launch:
+def prepared(
+    order: ProcessSpec, asked: StartAsked, place: Place, own: ServerInfo, state: Path
+) -> Launch:
     """The same order for a place, with what shuts it in if that was asked for; this blocks.
 
     Raises StartFailed for a program or a directory that is not there, and what `shut_in` does.
@@ -100,7 +104,7 @@ def prepared(order: Order, asked: StartAsked, place: Place, own: Server, state: 
     return _shut_in(order, confined, place, state)
 
 
-def gated(place: Place, sandbox: Mapping[str, object] | None, own: Server) -> PlaceFiles:
+def gated(place: Place, sandbox: Mapping[str, object] | None, own: ServerInfo) -> PlaceFiles:
     """The files of a place as far as a request for a sandbox lets anyone reach them."""
     files, confined = place.files, _confinement(sandbox, place, own)
     if confined is None:
@@ -123,12 +127,12 @@ def gated(place: Place, sandbox: Mapping[str, object] | None, own: Server) -> Pl
 
 
 def _confinement(
-    sandbox: Mapping[str, object] | None, place: Place, own: Server
-) -> Confinement | None:
+    sandbox: Mapping[str, object] | None, place: Place, own: ServerInfo
+) -> RequestedSandbox | None:
     return None if sandbox is None else confinement(sandbox, surroundings(place, own))
 
 
-def surroundings(place: Place, own: Server) -> Surroundings:
+def surroundings(place: Place, own: ServerInfo) -> SandboxSurroundings:
     """What the words of a request mean in a place, of which nobody sees what the server keeps."""
     files = place.files
 
@@ -139,7 +143,7 @@ def surroundings(place: Place, own: Server) -> Surroundings:
             return False
         return True
 
-    return Surroundings(
+    return SandboxSurroundings(
         system=SYSTEM,
         protected=PROTECTED,
         shown=tuple(os.fsdecode(path) for path in _shown(files)),
@@ -161,7 +165,7 @@ def _shown(files: Rooted) -> list[bytes]:
     return found
 
 
-def _shut_in(order: Order, confined: Confinement, place: Place, state: Path) -> Launch:
+def _shut_in(order: ProcessSpec, confined: RequestedSandbox, place: Place, state: Path) -> Launch:
     """Through a program that makes a command the first of its session, and so deaf to nothing.
 
     Otherwise what interrupts the command would end the sandbox around it.
@@ -197,7 +201,7 @@ def _shut_in(order: Order, confined: Confinement, place: Place, state: Path) -> 
         return Launch(told, shut.strength, shut.lacks, undo.pop_all())
 
 
-def _policy(confined: Confinement) -> Policy:
+def _policy(confined: RequestedSandbox) -> Policy:
     """What it was started with was chosen by its client; only what looks secret is kept back."""
     return Policy(
         readable=confined.readable,
@@ -221,7 +225,7 @@ def _settled(files: Rooted, paths: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _refuse_missing(files: Rooted, order: Order) -> None:
+def _refuse_missing(files: Rooted, order: ProcessSpec) -> None:
     try:
         is_directory = stat.S_ISDIR(files.look(os.fsencode(order.cwd)).st_mode)
         number = errno.ENOTDIR
@@ -232,7 +236,7 @@ def _refuse_missing(files: Rooted, order: Order) -> None:
         raise StartFailed(command=order.argv[0], reason=reason)
 
 
-def _located(files: Rooted, order: Order) -> str:
+def _located(files: Rooted, order: ProcessSpec) -> str:
     """The file that a command names, by its own PATH and seen from its directory in its place."""
     name = order.argv[0]
     if "/" in name:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Raw, UnsetType
 
-from holdfast.exec.protocol import Count, StartParams, Wire
+from holdfast.exec.protocol import Count, StartParams, WireStruct
 
 
 class StartAsked(StartParams, frozen=True):
@@ -14,7 +14,7 @@ class StartAsked(StartParams, frozen=True):
     network_proxy: dict[str, object] | None = None
 
 
-class ReadAnswer(Wire, frozen=True, omit_defaults=False, kw_only=True):
+class ReadAnswer(WireStruct, frozen=True, omit_defaults=False, kw_only=True):
     """The same as `wire.ReadResult`, whose chunks are JSON already.
 
     What is often null comes first: whoever sends an answer looks for that in it, and would look
@@ -33,7 +33,7 @@ class ReadAnswer(Wire, frozen=True, omit_defaults=False, kw_only=True):
     chunks: Raw
 
 
-class PathParams(Wire, frozen=True):
+class PathParams(WireStruct, frozen=True):
     """A path, as a file URI."""
 
     path: str
@@ -46,7 +46,7 @@ class ReadFileParams(PathParams, frozen=True):
     follow_symlinks: bool = True
 
 
-class FileData(Wire, frozen=True, omit_defaults=False):
+class FileData(WireStruct, frozen=True, omit_defaults=False):
     """The content of a file, in base64."""
 
     data_base64: str
@@ -58,7 +58,7 @@ class WriteFileParams(PathParams, frozen=True, kw_only=True):
     data_base64: str
 
 
-class WriteFileResult(Wire, frozen=True):
+class WriteFileResult(WireStruct, frozen=True):
     """Ours: a file that could not be replaced by another was overwritten in place."""
 
     in_place: bool | UnsetType = UNSET
@@ -77,7 +77,7 @@ class RemoveParams(PathParams, frozen=True):
     force: bool = True
 
 
-class CopyParams(Wire, frozen=True):
+class CopyParams(WireStruct, frozen=True):
     """What to copy, and where to."""
 
     source_path: str
@@ -86,7 +86,7 @@ class CopyParams(Wire, frozen=True):
     sandbox: dict[str, object] | None = None
 
 
-class Metadata(Wire, frozen=True, omit_defaults=False):
+class Metadata(WireStruct, frozen=True, omit_defaults=False):
     """What is at a path; links are followed, and told."""
 
     is_directory: bool
@@ -97,13 +97,13 @@ class Metadata(Wire, frozen=True, omit_defaults=False):
     modified_at_ms: int
 
 
-class PathResult(Wire, frozen=True, omit_defaults=False):
+class PathResult(WireStruct, frozen=True, omit_defaults=False):
     """A path, as a file URI."""
 
     path: str
 
 
-class DirectoryEntry(Wire, frozen=True, omit_defaults=False):
+class DirectoryEntry(WireStruct, frozen=True, omit_defaults=False):
     """One name in a directory; links are followed."""
 
     file_name: str
@@ -111,13 +111,13 @@ class DirectoryEntry(Wire, frozen=True, omit_defaults=False):
     is_file: bool
 
 
-class DirectoryResult(Wire, frozen=True, omit_defaults=False):
+class DirectoryResult(WireStruct, frozen=True, omit_defaults=False):
     """The names in a directory."""
 
     entries: tuple[DirectoryEntry, ...]
 
 
-class WalkOptions(Wire, frozen=True):
+class WalkOptions(WireStruct, frozen=True):
     """How far a walk may go."""
 
     max_depth: int
@@ -133,21 +133,21 @@ class WalkParams(PathParams, frozen=True, kw_only=True):
     options: WalkOptions
 
 
-class WalkEntry(Wire, frozen=True, omit_defaults=False):
+class WalkEntry(WireStruct, frozen=True, omit_defaults=False):
     """One thing that a walk came by: `file` or `directory`."""
 
     path: str
     kind: str
 
 
-class WalkError(Wire, frozen=True, omit_defaults=False):
+class WalkError(WireStruct, frozen=True, omit_defaults=False):
     """A directory that could not be read."""
 
     path: str
     message: str
 
 
-class WalkResult(Wire, frozen=True, omit_defaults=False):
+class WalkResult(WireStruct, frozen=True, omit_defaults=False):
     """What a walk found, nearest first; `truncated` if a limit ended it."""
 
     entries: tuple[WalkEntry, ...]
@@ -162,20 +162,20 @@ class OpenParams(PathParams, frozen=True, kw_only=True):
     mode: str = "read"
 
 
-class HandleParams(Wire, frozen=True, omit_defaults=False):
+class HandleParams(WireStruct, frozen=True, omit_defaults=False):
     """An open file."""
 
     handle_id: str
 
 
-class CloseParams(Wire, frozen=True):
+class CloseParams(WireStruct, frozen=True):
     """An open file to close; ours: `discard` drops what was written, and keeps the old content."""
 
     handle_id: str
     discard: bool = False
 
 
-class ReadBlockParams(Wire, frozen=True):
+class ReadBlockParams(WireStruct, frozen=True):
     """A block to read from an open file."""
 
     handle_id: str
@@ -183,14 +183,14 @@ class ReadBlockParams(Wire, frozen=True):
     len: int
 
 
-class Block(Wire, frozen=True, omit_defaults=False):
+class Block(WireStruct, frozen=True, omit_defaults=False):
     """A block of a file, in base64; `eof` if nothing stands behind it."""
 
     chunk: str
     eof: bool
 
 
-class WriteBlockParams(Wire, frozen=True):
+class WriteBlockParams(WireStruct, frozen=True):
     """A block, in base64, to write to an open file."""
 
     handle_id: str
@@ -198,20 +198,20 @@ class WriteBlockParams(Wire, frozen=True):
     chunk: str
 
 
-class ConfigParams(Wire, frozen=True):
+class ConfigParams(WireStruct, frozen=True):
     """Which configuration is wanted; we have none, and need not look at the paths."""
 
     cwd: str
 
 
-class ConfigLayers(Wire, frozen=True, omit_defaults=False):
+class ConfigLayers(WireStruct, frozen=True, omit_defaults=False):
     """Layers of a configuration, none of them."""
 
     layers: tuple[object, ...] = ()
     cloud_insertion_index: int = 0
 
 
-class ConfigResult(Wire, frozen=True, omit_defaults=False):
+class ConfigResult(WireStruct, frozen=True, omit_defaults=False):
     """Where a configuration would be, and that there is none."""
 
     user_home_dir: str | None
@@ -221,7 +221,7 @@ class ConfigResult(Wire, frozen=True, omit_defaults=False):
     requirements: ConfigLayers = ConfigLayers()
 
 
-class HttpHeader(Wire, frozen=True):
+class HttpHeader(WireStruct, frozen=True):
     """One header; a variable of ours is appended to its value if one is named."""
 
     name: str
@@ -229,7 +229,7 @@ class HttpHeader(Wire, frozen=True):
     value_env_var: str | None = None
 
 
-class HttpParams(Wire, frozen=True):
+class HttpParams(WireStruct, frozen=True):
     """A web request to make.
 
     Ours: `unread_bytes_max` is how much of a streamed body the client holds unread.
@@ -246,14 +246,14 @@ class HttpParams(Wire, frozen=True):
     unread_bytes_max: int | None = None
 
 
-class HttpAnswerHeader(Wire, frozen=True, omit_defaults=False):
+class HttpAnswerHeader(WireStruct, frozen=True, omit_defaults=False):
     """One header of an answer."""
 
     name: str
     value: str
 
 
-class HttpResult(Wire, frozen=True, omit_defaults=False):
+class HttpResult(WireStruct, frozen=True, omit_defaults=False):
     """The answer to a web request; a streamed one has its body in deltas.
 
     Ours: where `is_paced`, no more of the body is told than the client holds unread, and the

@@ -18,12 +18,12 @@ import pybase64
 from msgspec import UNSET
 
 from holdfast.exec.flow_control import EVENTS_MAX, Credit
-from holdfast.exec.output_index import RECORD_BYTES, Damaged, Kind, Pieces, Run
+from holdfast.exec.output_index import RECORD_BYTES, Pieces, RecordDamaged, RecordKind, RecordRun
 from holdfast.exec.protocol import Closed as ClosedNews
 from holdfast.exec.protocol import Exited as ExitedNews
-from holdfast.exec.server.error_replies import ComplainingTransport, Text
-from holdfast.exec.server.process import COME_BACK_LONGEST, Process
-from holdfast.exec.server.scheduler import Due, Reach
+from holdfast.exec.server.error_replies import ErrorReplyTransport, Text
+from holdfast.exec.server.process import COME_BACK_LONGEST, ServerProcess
+from holdfast.exec.server.scheduler import DueQueue, ReadReach
 from holdfast.exec.storage.stream_file import piece_memory
 from holdfast.failures import Failure
 
@@ -34,20 +34,20 @@ _CATCH_UP_LONGEST = 5.0  # seconds that a client which came back has to ask for 
 
 
 @dataclass(eq=False)
-class _Watch:
+class _ProcessCursor:
     """How far the connection has been told about one process.
 
     While the client still has to catch up there is no cursor: news will begin at `begin_seq`, by
     `begin_by` at the latest. Without a credit it says nothing about what it has taken.
     """
 
-    process: Process
+    process: ServerProcess
     cursor: int | None
     begin_seq: int
     begin_by: float
     credit: Credit | None
     is_exit_told: bool = False
-    stir: Callable[[], None] = field(init=False)
+    notify: Callable[[], None] = field(init=False)
     head: bytes = field(init=False)
     middles: list[bytes] = field(init=False)  # for each stream
 
@@ -65,16 +65,16 @@ class _Watch:
 
 
 @dataclass(slots=True)
-class _Turn:
+class _Batch:
     """What is told in one go: what was not sent of it yet, and whom all of it is about."""
 
     room: int = _TURN_BYTES
     messages: list[Text] = field(default_factory=list[Text])
     unsent_bytes: int = 0
-    told: list[_Watch] = field(default_factory=list[_Watch])
+    told: list[_ProcessCursor] = field(default_factory=list[_ProcessCursor])
 
 
-class Pump:
+class OutputSender:
     """Sends what each process has to tell, in the order of its numbers, one process after another.
 
     A client that came back first asks for what it missed, process by process. Until it has done
@@ -85,25 +85,25 @@ class Pump:
     process and no more until it has taken of it, and what it has not taken is not dropped.
     """
 
-    def __init__(self, transport: ComplainingTransport) -> None:
+    def __init__(self, transport: ErrorReplyTransport) -> None:
         self.unread_bytes_max: int | None = None
         self._transport, self._memory = transport, piece_memory()
-        self._watches: dict[str, _Watch] = {}
-        self._due = Due[_Watch]()
-        self._stirred = anyio.Event()
+        self._watches: dict[str, _ProcessCursor] = {}
+        self._due = DueQueue[_ProcessCursor]()
+        self._changed = anyio.Event()
         self._is_telling = False
-        self._unsent: _Turn | None = None
+        self._unsent: _Batch | None = None
         self._error: OSError | None = None
 
-    def begin(self, process: Process) -> None:
+    def begin(self, process: ServerProcess) -> None:
         """Tell all about a process, from its first event on."""
         self._watch(process, cursor=1)
 
-    def resume(self, process: Process) -> None:
+    def resume(self, process: ServerProcess) -> None:
         """Tell about a process from where the client has caught up to, once it has."""
         self._watch(process, cursor=None)
 
-    def caught_up(self, process: Process, reach: Reach) -> None:
+    def caught_up(self, process: ServerProcess, reach: ReadReach) -> None:
         """Take note of what a read has told, if it is one that the news waits for."""
         watch = self._watches.get(process.record.process)
         if watch is None or watch.process is not process or watch.cursor is not None:
@@ -125,13 +125,13 @@ class Pump:
         watch.credit.take(seq)
         watch.cursor = max(watch.begin_seq if watch.cursor is None else watch.cursor, seq + 1)
         watch.keep()
-        self._stir(watch)
+        self._notify(watch)
 
-    def forget(self, process: Process) -> None:
+    def forget(self, process: ServerProcess) -> None:
         """Tell nothing more about a process that the client has forgotten."""
         watch = self._watches.get(process.record.process)
         if watch is not None and watch.process is process:
-            process.retention.silence(watch.stir)
+            process.retention.unlisten(watch.notify)
             self._due.drop(watch)
             del self._watches[process.record.process]
 
@@ -148,7 +148,7 @@ class Pump:
     def stop(self) -> None:
         """Tell nothing more: the connection has lost its session, or is gone."""
         for watch in self._watches.values():
-            watch.process.retention.silence(watch.stir)
+            watch.process.retention.unlisten(watch.notify)
             watch.process.hold.let_go(after=COME_BACK_LONGEST if watch.credit else 0.0)
         self._watches.clear()
         self._due.clear()
@@ -160,8 +160,8 @@ class Pump:
         """
         with suppress(Failure):
             while True:
-                await self._stirred.wait()
-                self._stirred = anyio.Event()
+                await self._changed.wait()
+                self._changed = anyio.Event()
                 while self._is_behind:
                     if self._error is not None:
                         raise self._error
@@ -182,7 +182,7 @@ class Pump:
 
         Of one process all is told that the turn has room for: what belongs to it is at hand then.
         """
-        turn, self._is_telling = _Turn(), True
+        turn, self._is_telling = _Batch(), True
         try:
             while self._due and turn.room > 0 and self._unsent is None:
                 is_first_half = turn.room > _TURN_BYTES // 2
@@ -192,7 +192,7 @@ class Pump:
         finally:
             self._is_telling = False
 
-    def _sent(self, turn: _Turn) -> bool:
+    def _sent(self, turn: _Batch) -> bool:
         """Send what is written, if there is room for it; if there is none, it comes first."""
         if turn.messages and not self._transport.offer(turn.messages):
             self._unsent = turn
@@ -200,12 +200,12 @@ class Pump:
         turn.messages, turn.unsent_bytes = [], 0
         return True
 
-    def _keep(self, told: Iterable[_Watch]) -> None:
+    def _keep(self, told: Iterable[_ProcessCursor]) -> None:
         for watch in told:
             if self._watches.get(watch.process.record.process) is watch:
                 watch.keep()
 
-    def _write(self, watch: _Watch, turn: _Turn) -> None:
+    def _write(self, watch: _ProcessCursor, turn: _Batch) -> None:
         """Write down what comes next about one process, and come back to it if that is not all."""
         kept, credit, begin = watch.process.retention, watch.credit, turn.room
         if watch.cursor is None:
@@ -229,51 +229,51 @@ class Pump:
                 watch.cursor = run.last_seq + 1
                 if turn.unsent_bytes >= _BATCH_BYTES and not self._sent(turn):
                     break
-        except Damaged as damage:
+        except RecordDamaged as damage:
             # Who is told only of the last asks for what is missing, and learns why it is.
             watch.cursor = max(damage.seq + 1, kept.next_seq - 1)
             turn.room -= 1
         if turn.room < begin and watch.cursor < kept.next_seq:
             self._put(watch)
 
-    def _early_exit(self, watch: _Watch) -> list[bytes]:
+    def _early_exit(self, watch: _ProcessCursor) -> list[bytes]:
         """The end of a process whose output nobody takes: who waits for it need not read all."""
         seq = watch.process.retention.exit_seq
         if seq is None or watch.is_exit_told or (watch.cursor or 0) > seq:
             return []
         watch.is_exit_told = True
-        return [_end_message(watch, Kind.EXITED, seq)]
+        return [_end_message(watch, RecordKind.EXITED, seq)]
 
-    def _watch(self, process: Process, *, cursor: int | None) -> None:
+    def _watch(self, process: ServerProcess, *, cursor: int | None) -> None:
         begin_by = anyio.current_time() + _CATCH_UP_LONGEST
         first, limit = process.retention.first_retained, self.unread_bytes_max
         credit = None if limit is None else Credit(limit, taken=first - 1)
-        watch = _Watch(process, cursor, process.retention.next_seq, begin_by, credit)
-        watch.stir = partial(self._stir, watch)
+        watch = _ProcessCursor(process, cursor, process.retention.next_seq, begin_by, credit)
+        watch.notify = partial(self._notify, watch)
         name = process.record.process
         if (before := self._watches.get(name)) is not None:
-            before.process.retention.silence(before.stir)
+            before.process.retention.unlisten(before.notify)
             self._due.drop(before)
         self._watches[name] = watch
         process.hold.keep_from(first)
-        process.retention.listen(watch.stir)
+        process.retention.listen(watch.notify)
         self._put_off(watch)
 
-    def _start(self, watch: _Watch) -> None:
+    def _start(self, watch: _ProcessCursor) -> None:
         watch.cursor = watch.begin_seq
         watch.keep()
         self._put_off(watch)
 
-    def _put_off(self, watch: _Watch) -> None:
+    def _put_off(self, watch: _ProcessCursor) -> None:
         """Tell about it in the next pass of the loop: after what is about to be answered."""
         self._put(watch)
-        self._stirred.set()
+        self._changed.set()
 
-    def _put(self, watch: _Watch) -> None:
+    def _put(self, watch: _ProcessCursor) -> None:
         """Tell about it in its turn."""
         self._due.put(watch, watch.process.retention.next_seq - (watch.cursor or 0))
 
-    def _stir(self, watch: _Watch) -> None:
+    def _notify(self, watch: _ProcessCursor) -> None:
         """Tell about it now, unless others are still to be told about, or it has ended.
 
         Ends come in bunches, and many of them leave in one call.
@@ -291,12 +291,12 @@ class Pump:
             except OSError as error:
                 self._error = error
             if self._is_behind:
-                self._stirred.set()
+                self._changed.set()
 
 
-def _written(watch: _Watch, run: Run, pieces: Pieces) -> list[Text]:
+def _written(watch: _ProcessCursor, run: RecordRun, pieces: Pieces) -> list[Text]:
     """Write what a run tells; output by hand and in parts, since nobody needs a copy of it."""
-    if run.kind is not Kind.OUTPUT:
+    if run.kind is not RecordKind.OUTPUT:
         return [_end_message(watch, run.kind, run.first_seq)]
     head, middle = watch.head, watch.middles[run.stream]
     return [
@@ -304,10 +304,10 @@ def _written(watch: _Watch, run: Run, pieces: Pieces) -> list[Text]:
     ]
 
 
-def _end_message(watch: _Watch, kind: Kind, seq: int) -> bytes:
+def _end_message(watch: _ProcessCursor, kind: RecordKind, seq: int) -> bytes:
     """Write that a process has exited or closed."""
     name = watch.process.record.process
-    if kind is Kind.EXITED:
+    if kind is RecordKind.EXITED:
         status, is_denied = watch.process.exit_code, watch.process.is_denied
         assert status is not None, "what has exited has a status"
         lost = True if watch.process.is_lost else UNSET

@@ -22,17 +22,17 @@ class Attached:
 
 
 @dataclass(frozen=True, slots=True)
-class Detached:
+class Unattached:
     """Nobody has it; it is kept until then."""
 
     until: float
 
 
-Holding = Attached | Detached
+Holding = Attached | Unattached
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class SessionPolicy:
     """How long a session is kept without a client, and whether a resume takes it over."""
 
     detached_ttl: float = 30.0
@@ -40,11 +40,11 @@ class Policy:
 
 
 def attach(
-    session: str, holding: Holding, owner: int, policy: Policy
+    session: str, holding: Holding, owner: int, policy: SessionPolicy
 ) -> tuple[Attached, int | None]:
     """Give a session to a connection; say who had it and must be put out."""
     match holding:
-        case Detached():
+        case Unattached():
             return Attached(owner), None
         case Attached(owner=before) if policy.takeover:
             return Attached(owner), before
@@ -52,16 +52,16 @@ def attach(
             raise SessionAttached(session=session)
 
 
-def detach(holding: Holding, owner: int, now: float, policy: Policy) -> Holding:
+def detach(holding: Holding, owner: int, now: float, policy: SessionPolicy) -> Holding:
     """Take note that a connection is gone; whoever was put out before changes nothing."""
-    return Detached(now + policy.detached_ttl) if holding == Attached(owner) else holding
+    return Unattached(now + policy.detached_ttl) if holding == Attached(owner) else holding
 
 
-def prolong(holding: Holding, now: float, policy: Policy) -> Holding:
+def prolong(holding: Holding, now: float, policy: SessionPolicy) -> Holding:
     """Keep a session as if its client had left just now: something in it is not to be ended."""
-    return Detached(now + policy.detached_ttl) if isinstance(holding, Detached) else holding
+    return Unattached(now + policy.detached_ttl) if isinstance(holding, Unattached) else holding
 
 
 def has_expired(holding: Holding, now: float) -> bool:
     """Whether nobody came back in time."""
-    return isinstance(holding, Detached) and holding.until <= now
+    return isinstance(holding, Unattached) and holding.until <= now

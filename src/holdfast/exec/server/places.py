@@ -16,7 +16,7 @@ import msgspec
 from holdfast.confine import Place, clean, clean_all, find, remember_layers
 from holdfast.confine.failures import PlaceLost, PlaceUncovered
 from holdfast.exec.failures import PlaceExposed
-from holdfast.exec.server.worker_threads import Hands
+from holdfast.exec.server.worker_threads import WorkerThreads
 from holdfast.rpc import token_digest
 from holdfast.world import Disk, replace_file
 from holdfast.world.failures import StoreTooNew
@@ -88,17 +88,17 @@ class _Visit:
     count: int = 0
 
 
-class Site:
+class BoundPlace:
     """One place that sessions are bound to, which is found again when somebody holds it anew.
 
     Descriptors of a place that is lost are closed as soon as nobody uses them: as long as one is
     open, what was mounted there is not gone.
     """
 
-    def __init__(self, name: str, state: Path, hands: Hands) -> None:
+    def __init__(self, name: str, state: Path, workers: WorkerThreads) -> None:
         self.name = name
         self.state = state / SANDBOXES / sha256(os.fsencode(name)).hexdigest()[:16]
-        self._server_state, self._hands = state, hands
+        self._server_state, self._workers = state, workers
         self._visit: _Visit | None = None
 
     @asynccontextmanager
@@ -109,7 +109,7 @@ class Site:
         """
         visit = self._visit
         if visit is None or visit.place.is_lost:
-            self.tend()
+            self.tick()
             found = await self._newly_found()
             if self._visit is not None:  # somebody else was faster
                 found.close()
@@ -125,7 +125,7 @@ class Site:
             visit.count -= 1
             self._let_go(visit)
 
-    def tend(self) -> bool:
+    def tick(self) -> bool:
         """Let go of a place that is lost; say whether it was lost just now."""
         visit = self._visit
         if visit is None or not visit.place.is_lost:
@@ -151,7 +151,7 @@ class Site:
     async def _newly_found(self) -> Place:
         """Whoever finds a place hears of it, whatever happens meanwhile: it must be closed."""
         with anyio.CancelScope(shield=True):
-            return await self._hands.do(self._found)
+            return await self._workers.do(self._found)
         raise AssertionError("nothing cancels the scope")
 
     def _found(self) -> Place:
@@ -167,18 +167,18 @@ class Site:
         return place
 
 
-class Sites:
+class BoundPlaces:
     """Every place that sessions are bound to."""
 
-    def __init__(self, state: Path, hands: Hands) -> None:
+    def __init__(self, state: Path, workers: WorkerThreads) -> None:
         self._state = state
-        self._make: Callable[[str], Site] = lambda name: Site(name, state, hands)
-        self._sites: dict[str, Site] = {}
+        self._make: Callable[[str], BoundPlace] = lambda name: BoundPlace(name, state, workers)
+        self._sites: dict[str, BoundPlace] = {}
 
-    def __iter__(self) -> Iterator[Site]:
+    def __iter__(self) -> Iterator[BoundPlace]:
         return iter(list(self._sites.values()))
 
-    def of(self, name: str) -> Site:
+    def of(self, name: str) -> BoundPlace:
         """The place of this name, reached or not."""
         if name not in self._sites:
             self._sites[name] = self._make(name)

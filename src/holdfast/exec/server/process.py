@@ -20,13 +20,19 @@ from msgspec import UNSET
 
 from holdfast.confine import Strength, command_of
 from holdfast.exec.failures import KeeperLost, ProcessLost, RequestInvalid, RequestUnfit
-from holdfast.exec.keeper.client_loop import Kept
-from holdfast.exec.keeper.stdin_loop import Input
+from holdfast.exec.keeper.client_loop import KeptProcess
+from holdfast.exec.keeper.stdin_loop import StdinWriter
 from holdfast.exec.model import Output
-from holdfast.exec.output_index import LOST_STATUS, Damaged, Kind
+from holdfast.exec.output_index import LOST_STATUS, RecordDamaged, RecordKind
 from holdfast.exec.protocol import ListedProcess, ReadParams, WriteParams
 from holdfast.exec.server.model import ReadAnswer
-from holdfast.exec.server.scheduler import UNBOUNDED_BYTES_MAX, Progress, Reach, is_due, reach_of
+from holdfast.exec.server.scheduler import (
+    UNBOUNDED_BYTES_MAX,
+    ProcessProgress,
+    ReadReach,
+    is_due,
+    reach_of,
+)
 from holdfast.exec.server.state_records import ProcessRecord
 from holdfast.exec.storage.retention_loop import Retention
 from holdfast.exec.storage.stream_file import piece_memory
@@ -37,7 +43,7 @@ COME_BACK_LONGEST = 30.0
 """Seconds that what a client has not taken is kept for it when it, or its server, is gone."""
 
 
-class Hold:
+class OutputHold:
     """One process's output, held for one client at a time."""
 
     def __init__(self, retention: Retention) -> None:
@@ -53,7 +59,7 @@ class Hold:
 
     @property
     def is_ending(self) -> bool:
-        """Whether `tend` will let go of it one day."""
+        """Whether `tick` will let go of it one day."""
         return self._until is not None
 
     def keep_from(self, seq: int) -> None:
@@ -66,9 +72,9 @@ class Hold:
         now = anyio.current_time()
         self._until = now + after
         self._set(self._needed, is_followed=False)
-        self.tend(now)
+        self.tick(now)
 
-    def tend(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         """Let go where it is time for that."""
         if self._until is not None and now >= self._until:
             self._until = None
@@ -99,7 +105,7 @@ def written_chunks(
     heads = [b',"stream":"%b","chunk":"' % stream.encode() for stream in retention.streams]
     count, memory = retention.next_seq, piece_memory()
     for run, pieces in retention.runs(after_seq, bytes_max, count_max=count, memory=memory):
-        if run.kind is not Kind.OUTPUT:
+        if run.kind is not RecordKind.OUTPUT:
             continue
         for last_seq, piece in pieces:
             head = b'%b{"seq":%d%b' % (b"," if parts else b"", last_seq, heads[run.stream])
@@ -133,19 +139,19 @@ _KILLED_STATUS = 128 + signal.SIGKILL
 _LAST_EVENTS, _LAST_BYTES = 8, 2**18  # what is looked at for why it failed
 
 
-class Process:
+class ServerProcess:
     """A process that was started, whether it still runs or not."""
 
     def __init__(
         self,
         record: ProcessRecord,
         *,
-        kept: Kept | None,
+        kept: KeptProcess | None,
         retention: Retention,
-        stdin: Input | None,
+        stdin: StdinWriter | None,
     ) -> None:
         self.record, self.retention = record, retention
-        self.hold = Hold(retention)
+        self.hold = OutputHold(retention)
         self.closed_since: float | None = None
         self._failure: str | None = None
         self.was_stalled = False
@@ -206,18 +212,18 @@ class Process:
             return False
         try:
             last = kept.events(max(0, kept.next_seq - 1 - _LAST_EVENTS), _LAST_BYTES)
-        except Damaged:
+        except RecordDamaged:
             return False
         words = b"".join(each.data for each in last if isinstance(each, Output))
         return is_denied(kept.exit_status, words)
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> ProcessProgress:
         """How far it has come."""
         kept = self.retention
-        return Progress(kept.next_seq, kept.first_retained, kept.exit_seq, kept.closed_seq)
+        return ProcessProgress(kept.next_seq, kept.first_retained, kept.exit_seq, kept.closed_seq)
 
-    async def read(self, asked: ReadParams) -> tuple[ReadAnswer, Reach]:
+    async def read(self, asked: ReadParams) -> tuple[ReadAnswer, ReadReach]:
         """Answer a read, after waiting for something to tell if that was asked for."""
         after = asked.after_seq or 0
         if asked.wait_ms:
@@ -228,7 +234,7 @@ class Process:
         room = min(limit, UNBOUNDED_BYTES_MAX)
         try:
             chunks, last = written_chunks(kept, after_seq=after, bytes_max=room)
-        except Damaged as damage:
+        except RecordDamaged as damage:
             self._failure = str(damage)
             chunks, last = msgspec.Raw(b"[]"), None
         reach = reach_of(self.progress, last_seq=last, bytes_max=asked.max_bytes)
@@ -292,19 +298,19 @@ class Process:
         await end_started()
         await self.signal(signal.SIGKILL)
 
-    def tend(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         """Close what was killed a while ago, and note since when it is there, and closed."""
-        self.hold.tend(now)
+        self.hold.tick(now)
         self.seen_since = now if self.seen_since is None else self.seen_since
         if self.retention.is_closed:
             self.closed_since = now if self.closed_since is None else self.closed_since
         elif self._killed_at is not None and now - self._killed_at >= _LAST_WORDS:
-            self.retention.lose(_KILLED_STATUS)
+            self.retention.mark_lost(_KILLED_STATUS)
 
-    def lose(self) -> None:
+    def mark_lost(self) -> None:
         """Take note that its keeper is gone: nothing follows, and how it ended is not known."""
         if not self.retention.is_closed:
-            self.retention.lose(LOST_STATUS)
+            self.retention.mark_lost(LOST_STATUS)
 
     async def forget(self) -> None:
         """End it if it runs, and let go of it for ever."""
@@ -360,7 +366,7 @@ class Process:
         try:
             await news.wait()
         finally:
-            self.retention.silence(news.set)
+            self.retention.unlisten(news.set)
 
 
 def decoded(chunk: str) -> bytes:

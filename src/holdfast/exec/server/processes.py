@@ -24,16 +24,16 @@ from holdfast.exec.failures import (
     StartFailed,
 )
 from holdfast.exec.file_uri import path_of
-from holdfast.exec.keeper.client_loop import Keeping, Kept, NotAsked, Order
+from holdfast.exec.keeper.client_loop import KeeperClient, KeeperNotAsked, KeptProcess, ProcessSpec
 from holdfast.exec.keeper.discovery import SESSION_MARK, end_session, end_started
-from holdfast.exec.keeper.stdin_loop import Input
+from holdfast.exec.keeper.stdin_loop import StdinWriter
 from holdfast.exec.protocol import EnvPolicy, ListResult, StartResult, WriteParams
-from holdfast.exec.server.launcher import Launch, Server, plain_order, prepared
+from holdfast.exec.server.launcher import Launch, ServerInfo, plain_order, prepared
 from holdfast.exec.server.model import StartAsked
-from holdfast.exec.server.places import PLAIN, Site
-from holdfast.exec.server.process import Process
-from holdfast.exec.server.state_records import ProcessRecord, Records, make_files, remove_files
-from holdfast.exec.server.worker_threads import Hands
+from holdfast.exec.server.places import PLAIN, BoundPlace
+from holdfast.exec.server.process import ServerProcess
+from holdfast.exec.server.state_records import ProcessRecord, StateRecords, make_files, remove_files
+from holdfast.exec.server.worker_threads import WorkerThreads
 from holdfast.exec.storage.retention_loop import Retention
 from holdfast.failures import Failure
 from holdfast.telemetry import Telemetry
@@ -129,12 +129,12 @@ _KEEPER_LONGEST = 30.0  # seconds that a start waits for the keeper after one th
 
 
 @dataclass(slots=True)
-class Workshop:
+class ProcessServices:
     """What processes are made with, the same for all sessions; a lost keeper is replaced."""
 
-    keeping: Keeping
-    records: Records
-    hands: Hands
+    keeper: KeeperClient
+    records: StateRecords
+    workers: WorkerThreads
     clock: Clock
     fresh_key: Callable[[], str]
     own_environment: Mapping[str, str]
@@ -142,23 +142,23 @@ class Workshop:
     telemetry: Telemetry | None = None
     _replaced: anyio.Event = field(default_factory=anyio.Event, repr=False)
 
-    def replace_keeper(self, keeping: Keeping) -> None:
+    def replace_keeper(self, keeper: KeeperClient) -> None:
         """Go on with another keeper after one that was lost; starts that waited for it go on."""
-        self.keeping = keeping
+        self.keeper = keeper
         self._replaced.set()
         self._replaced = anyio.Event()
 
-    async def start(self, order: Order) -> Kept:
+    async def start(self, order: ProcessSpec) -> KeptProcess:
         """Start a process; while a lost keeper is being replaced, wait for the new one.
 
         Raises `KeeperLost` if the keeper is lost while the start is under way: the process may
         have run, so it is not started again.
         """
         while True:
-            keeping, replaced = self.keeping, self._replaced
+            keeper, replaced = self.keeper, self._replaced
             try:
-                return await keeping.start(order)
-            except NotAsked as error:
+                return await keeper.start(order)
+            except KeeperNotAsked as error:
                 with anyio.move_on_after(_KEEPER_LONGEST) as patience:
                     await replaced.wait()
                 if patience.cancelled_caught:
@@ -166,7 +166,7 @@ class Workshop:
                     reason = "the last one was lost and has not been replaced"
                     raise KeeperUnavailable(state=state, reason=reason) from error
 
-    def tell_stall(self, process: Process) -> None:
+    def tell_stall(self, process: ServerProcess) -> None:
         """Say that the disk keeps a process waiting, once, and that it no longer does."""
         stalled, was_stalled = process.retention.stalled, process.was_stalled
         process.was_stalled = stalled is not None
@@ -178,34 +178,34 @@ class Workshop:
             what = "a process goes on: there is room for its output again"
             self.telemetry.note(Level.INFO, what, fields={"process": process.record.process})
 
-    async def open_up(self, process: Process) -> None:
+    async def open_up(self, process: ServerProcess) -> None:
         """Give back what shut a process in, now that it has ended; what is left is reported."""
         undo, process.undo = process.undo, None
         try:
             if undo is not None:
-                await self.hands.do(undo)
+                await self.workers.do(undo)
         except Failure as failure:
             if self.telemetry is not None:
                 self.telemetry.record(failure)
 
-    async def make_files(self, process: Process, now: float) -> None:
+    async def make_files(self, process: ServerProcess, now: float) -> None:
         """Make the files of one that has lived for a while, so that its first word finds them."""
         if not process.has_files and now - (process.seen_since or now) >= _A_WHILE:
             process.has_files = True
             directory = self.records.directory(process.record.key)
-            await self.hands.do(lambda: make_files(directory, process.record))
+            await self.workers.do(lambda: make_files(directory, process.record))
 
-    async def end_started(self, process: Process) -> None:
+    async def end_started(self, process: ServerProcess) -> None:
         """End what a process has started, and the process itself, by its mark."""
         keys, numbers = {process.record.key}, [] if process.number is None else [process.number]
-        await self.hands.do(lambda: end_started(keys, numbers))
+        await self.workers.do(lambda: end_started(keys, numbers))
 
-    async def forget(self, process: Process) -> None:
+    async def forget(self, process: ServerProcess) -> None:
         """End a process if it runs, and remove all that is known about it."""
         await process.forget()
         await self.open_up(process)
         directory = self.records.forget_process(process.record.key)
-        await self.hands.do(lambda: remove_files(directory))
+        await self.workers.do(lambda: remove_files(directory))
 
 
 class Starting:
@@ -221,18 +221,18 @@ class Processes:
     counts only if that very object still holds the name.
     """
 
-    def __init__(self, session: str, workshop: Workshop, site: Site) -> None:
-        self._session, self._workshop, self._site = session, workshop, site
-        self._entries: dict[str, Process | Starting] = {}
+    def __init__(self, session: str, services: ProcessServices, site: BoundPlace) -> None:
+        self._session, self._services, self._site = session, services, site
+        self._entries: dict[str, ServerProcess | Starting] = {}
         self._numbers: deque[tuple[int, str]] = deque(maxlen=_NUMBERS_MAX)  # also of the forgotten
         self._has_started = False  # anything, ever
         self._underway = 0  # starts
         self._changed = anyio.Event()
 
-    def __iter__(self) -> Iterator[Process]:
-        return iter([entry for entry in self._entries.values() if isinstance(entry, Process)])
+    def __iter__(self) -> Iterator[ServerProcess]:
+        return iter([entry for entry in self._entries.values() if isinstance(entry, ServerProcess)])
 
-    def adopt(self, process: Process) -> None:
+    def adopt(self, process: ServerProcess) -> None:
         """Take in a process that a former server started."""
         self._entries[process.record.process] = process
         self._remember(process)
@@ -242,7 +242,7 @@ class Processes:
         """Whether a process runs that is kept until it ends, whatever connections do."""
         return any(process.record.is_kept and process.is_running for process in self)
 
-    async def start(self, asked: StartAsked) -> tuple[StartResult, Process]:
+    async def start(self, asked: StartAsked) -> tuple[StartResult, ServerProcess]:
         """Start a process; its name is free again if that fails.
 
         A start that has begun is brought to its end even if the connection is lost meanwhile, so
@@ -256,7 +256,7 @@ class Processes:
             raise ProcessExists(process=name)
         _refuse_confinement(asked)
         variables = environment(
-            asked.env_policy, own=self._workshop.own_environment, asked=asked.env
+            asked.env_policy, own=self._services.own_environment, asked=asked.env
         )
         variables[SESSION_MARK] = self._session
         reservation = self._entries[name] = Starting()
@@ -275,22 +275,22 @@ class Processes:
 
     async def _start(
         self, asked: StartAsked, cwd: bytes, variables: dict[str, str], reservation: Starting
-    ) -> tuple[StartResult, Process]:
+    ) -> tuple[StartResult, ServerProcess]:
         name = asked.process_id
         process = await self._launch(asked, cwd, variables)
         self._remember(process)
         if self._entries.get(name) is not reservation:
-            await self._workshop.end_started(process)
-            await self._workshop.forget(process)
+            await self._services.end_started(process)
+            await self._services.forget(process)
             raise StartCancelled(process=name)
         self._entries[name] = process
         how = StartResult(name, process.sandbox_type, process.record.sandbox, process.lacks)
         return how, process
 
-    def get(self, name: str) -> Process:
+    def get(self, name: str) -> ServerProcess:
         """The process of this name, if it has started."""
         match self._entries.get(name):
-            case Process() as process:
+            case ServerProcess() as process:
                 return process
             case Starting():
                 raise RequestUnfit(reason=f"process id {name} is starting")
@@ -302,7 +302,7 @@ class Processes:
         if not asked.write_id:
             raise RequestInvalid(reason="writeId must not be empty")
         match self._entries.get(asked.process_id):
-            case Process() as process:
+            case ServerProcess() as process:
                 return await process.write(asked)
             case Starting():
                 return "starting"
@@ -311,7 +311,7 @@ class Processes:
 
     async def signal(self, name: str, number: int) -> None:
         """Send a signal; nobody minds if there is no such process any more."""
-        if isinstance(process := self._entries.get(name), Process):
+        if isinstance(process := self._entries.get(name), ServerProcess):
             await process.signal(number)
 
     async def terminate(self, name: str) -> bool:
@@ -320,9 +320,9 @@ class Processes:
         A start under way loses its name at once, and its process as soon as there is one.
         """
         match self._entries.get(name):
-            case Process() as process:
+            case ServerProcess() as process:
                 was_running = process.is_running
-                await process.terminate(partial(self._workshop.end_started, process))
+                await process.terminate(partial(self._services.end_started, process))
                 return was_running
             case Starting():
                 del self._entries[name]
@@ -330,7 +330,7 @@ class Processes:
             case _:
                 return False
 
-    async def forget(self, name: str) -> Process | None:
+    async def forget(self, name: str) -> ServerProcess | None:
         """Forget a process that has ended, and return it; None if there is none of this name.
 
         Raises `RequestUnfit` for one that runs: it must be ended first.
@@ -342,7 +342,7 @@ class Processes:
             raise RequestUnfit(reason=f"process {name} is running: terminate it first")
         del self._entries[name]
         with anyio.CancelScope(shield=True):  # else nobody would remove its files
-            await self._workshop.forget(process)
+            await self._services.forget(process)
         return process
 
     @property
@@ -361,16 +361,16 @@ class Processes:
                 await anyio.sleep(_SWEEP_PAUSE)
             if process.needs_nothing or self._entries.get(process.record.process) is not process:
                 continue
-            process.tend(now)
+            process.tick(now)
             if process.is_running:
-                await self._workshop.make_files(process, now)
+                await self._services.make_files(process, now)
             else:
-                await self._workshop.open_up(process)
-            self._workshop.tell_stall(process)
+                await self._services.open_up(process)
+            self._services.tell_stall(process)
             ttl = max(closed_ttl, _WANTED_LONGEST) if process.hold.is_wanted else closed_ttl
             if process.closed_since is not None and now - process.closed_since >= ttl:
                 self._entries.pop(process.record.process, None)
-                await self._workshop.forget(process)
+                await self._services.forget(process)
 
     async def end(self) -> None:
         """Kill and forget all of them, with all that they have started, also what was forgotten.
@@ -380,32 +380,34 @@ class Processes:
         processes, numbers = list(self), list(self.numbers)
         self._entries.clear()
         if self._has_started:
-            await self._workshop.hands.do(lambda: end_session(self._session, numbers))
+            await self._services.workers.do(lambda: end_session(self._session, numbers))
         with anyio.move_on_after(_UNDERWAY_LONGEST):
             while self._underway:
                 self._changed = anyio.Event()
                 await self._changed.wait()
         async with anyio.create_task_group() as tasks:
             for process in processes:
-                tasks.start_soon(self._workshop.forget, process)
+                tasks.start_soon(self._services.forget, process)
 
     def release(self) -> None:
         """Let go of all of them without ending any."""
         for process in self:
             process.release()
 
-    def _remember(self, process: Process) -> None:
+    def _remember(self, process: ServerProcess) -> None:
         self._has_started = True
         if process.number is not None:
             self._numbers.append((process.number, process.record.key))
 
-    async def _launch(self, asked: StartAsked, cwd: bytes, variables: dict[str, str]) -> Process:
+    async def _launch(
+        self, asked: StartAsked, cwd: bytes, variables: dict[str, str]
+    ) -> ServerProcess:
         async with self._site.reached() as place:
             launch = await self._prepared(asked, cwd, variables, place)
             try:
                 return await self._started(asked, launch)
             except Failure as failure:
-                await self._workshop.hands.do(launch.close)
+                await self._services.workers.do(launch.close)
                 if isinstance(failure, StartFailed) and place.is_lost:
                     raise PlaceLost(directory=self._site.name) from failure
                 raise
@@ -413,45 +415,47 @@ class Processes:
     async def _prepared(
         self, asked: StartAsked, cwd: bytes, variables: dict[str, str], place: Place
     ) -> Launch:
-        shop = self._workshop
-        order = plain_order(shop.fresh_key(), asked, cwd, variables)
+        services = self._services
+        order = plain_order(services.fresh_key(), asked, cwd, variables)
         if asked.sandbox is None and self._site.name == PLAIN:
             return Launch(order)
-        own = Server(shop.own_environment, shop.records.state)
-        return await shop.hands.do(lambda: prepared(order, asked, place, own, self._site.state))
+        own = ServerInfo(services.own_environment, services.records.state)
+        return await services.workers.do(
+            lambda: prepared(order, asked, place, own, self._site.state)
+        )
 
-    async def _started(self, asked: StartAsked, launch: Launch) -> Process:
-        shop = self._workshop
+    async def _started(self, asked: StartAsked, launch: Launch) -> ServerProcess:
+        services = self._services
         record = ProcessRecord(
             key=launch.order.key,
             session=self._session,
             process=asked.process_id,
             argv=asked.argv,
             tty=asked.tty,
-            started_at_ms=int(shop.clock.now() * 1000),
+            started_at_ms=int(services.clock.now() * 1000),
             sandbox=launch.strength or "",
             is_kept=asked.keep,
         )
         try:
-            with shop.records.naming(record.key):
-                directory = shop.records.keep_process(record)
-            kept = await shop.start(launch.order)
+            with services.records.naming(record.key):
+                directory = services.records.keep_process(record)
+            kept = await services.start(launch.order)
         except Failure:
-            remove_files(shop.records.forget_process(record.key))
+            remove_files(services.records.forget_process(record.key))
             raise
         stdin = None
         try:
-            with shop.records.naming(record.key):
-                stdin = Input.open(directory, kept)
-                limit, end = shop.retention_bytes_max, shop.records.end_of(record)
+            with services.records.naming(record.key):
+                stdin = StdinWriter.open(directory, kept)
+                limit, end = services.retention_bytes_max, services.records.end_of(record)
                 retention = Retention.open(directory, kept, bytes_max=limit, end=end)
         except Failure:
             if stdin is not None:
                 stdin.release()
             await kept.forget()
-            remove_files(shop.records.forget_process(record.key))
+            remove_files(services.records.forget_process(record.key))
             raise
-        process = Process(record, kept=kept, retention=retention, stdin=stdin)
+        process = ServerProcess(record, kept=kept, retention=retention, stdin=stdin)
         process.undo, process.lacks = launch.close if launch.strength else None, launch.lacks
         return process
 

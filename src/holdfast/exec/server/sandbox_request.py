@@ -76,7 +76,7 @@ class _Asked(msgspec.Struct, frozen=True, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class SandboxSurroundings:
     """What the words of a request mean here.
 
     `system` is what everyone sees, `shown` what can be read where all can be; `protected` are names
@@ -93,7 +93,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Confinement:
+class RequestedSandbox:
     """What a process may touch; `reads_all`, if all may be read that is not hidden.
 
     Below the writable paths that are not `unguarded`, `protected` names stay as they are.
@@ -108,7 +108,9 @@ class Confinement:
     reads_all: bool = False
 
 
-def confinement(sandbox: Mapping[str, object] | None, here: Surroundings) -> Confinement | None:
+def confinement(
+    sandbox: Mapping[str, object] | None, here: SandboxSurroundings
+) -> RequestedSandbox | None:
     """What a request asks for; None if the process is not to be shut in, or not by us."""
     if sandbox is None:
         return None
@@ -131,13 +133,13 @@ def confinement(sandbox: Mapping[str, object] | None, here: Surroundings) -> Con
     return reading.result(has_network=has_network)
 
 
-def may_read(confined: Confinement, path: str, here: Surroundings) -> bool:
+def may_read(confined: RequestedSandbox, path: str, here: SandboxSurroundings) -> bool:
     """Whether a file method may read at a path that has no links in it."""
     seen = (*confined.readable, *confined.writable, *here.system)
     return not _is_in(path, confined.hidden) and (confined.reads_all or _is_in(path, seen))
 
 
-def may_write(confined: Confinement, path: str) -> bool:
+def may_write(confined: RequestedSandbox, path: str) -> bool:
     """Whether a file method may write at a path that has no links in it."""
     guarded = [root for root in confined.writable if root not in confined.unguarded]
     kept = [f"{root}/{name}" for root in guarded for name in confined.protected]
@@ -151,7 +153,7 @@ def may_write(confined: Confinement, path: str) -> bool:
 class _Reading:
     """The entries of a request, one after the other."""
 
-    def __init__(self, roots: tuple[str, ...], here: Surroundings) -> None:
+    def __init__(self, roots: tuple[str, ...], here: SandboxSurroundings) -> None:
         self._roots, self._here = roots, here
         self._read: list[str] = []
         self._written: list[str] = []
@@ -181,7 +183,7 @@ class _Reading:
                 case _:
                     self._denied.append(path)
 
-    def result(self, *, has_network: bool) -> Confinement:
+    def result(self, *, has_network: bool) -> RequestedSandbox:
         written = dict.fromkeys([*self._loose, *self._written])
         loose = {path for path in self._loose if path not in self._roots}
         # Else the way to a root could be moved aside, and another one be made in its place.
@@ -201,7 +203,7 @@ class _Reading:
             if _is_in(path, self._denied):
                 raise SandboxRequestUnfit(reason=f"{path} lies in what must not be seen")
         shown = self._here.shown if self._reads_all else ()
-        return Confinement(
+        return RequestedSandbox(
             readable=tuple(dict.fromkeys((*shown, *readable))),
             writable=tuple(sorted({*written, *loose})),
             unguarded=tuple(sorted(loose)),

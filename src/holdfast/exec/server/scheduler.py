@@ -14,7 +14,7 @@ WORDS_MAX: Final = 3  # events: something said, an exit and a close
 One = TypeVar("One")
 
 
-class Due(Generic[One]):
+class DueQueue(Generic[One]):
     """Those who have something to tell, each of them once."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ UNBOUNDED_BYTES_MAX = 32 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ProcessProgress:
     """How far a process has come; its events are numbered from 1, in one row.
 
     Events below `first_seq` are no longer kept.
@@ -68,7 +68,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class ReadReach:
     """What an answer reports: all that was numbered below `next_seq`, and no more."""
 
     next_seq: int
@@ -77,7 +77,9 @@ class Reach:
     is_last: bool  # whether the client will not ask for more: what follows is told as news
 
 
-def reach_of(progress: Progress, *, last_seq: int | None, bytes_max: int | None) -> Reach:
+def reach_of(
+    progress: ProcessProgress, *, last_seq: int | None, bytes_max: int | None
+) -> ReadReach:
     """Report how far an answer reaches whose last chunk is `last_seq`, None if it has none.
 
     An unbounded read that had to stop early is answered as of the moment when its last chunk was
@@ -85,24 +87,24 @@ def reach_of(progress: Progress, *, last_seq: int | None, bytes_max: int | None)
     """
     exited, closed = progress.exit_seq is not None, progress.closed_seq is not None
     if last_seq is None:
-        return Reach(progress.next_seq, exited, closed, is_last=True)
+        return ReadReach(progress.next_seq, exited, closed, is_last=True)
     has_more = has_output(progress, after_seq=last_seq)
     if bytes_max is not None:
-        return Reach(last_seq + 1, exited, closed, is_last=not has_more)
+        return ReadReach(last_seq + 1, exited, closed, is_last=not has_more)
     if has_more:
         seen_exit = progress.exit_seq is not None and progress.exit_seq <= last_seq
-        return Reach(last_seq + 1, seen_exit, closed=False, is_last=True)
-    return Reach(progress.next_seq, exited, closed, is_last=True)
+        return ReadReach(last_seq + 1, seen_exit, closed=False, is_last=True)
+    return ReadReach(progress.next_seq, exited, closed, is_last=True)
 
 
-def has_output(progress: Progress, *, after_seq: int) -> bool:
+def has_output(progress: ProcessProgress, *, after_seq: int) -> bool:
     """Whether output behind a number is kept: all numbers but those of the exit and the close."""
     first = max(after_seq + 1, progress.first_seq)
     ends = sum(seq is not None and seq >= first for seq in (progress.exit_seq, progress.closed_seq))
     return progress.next_seq - first - ends > 0
 
 
-def is_due(progress: Progress, *, after_seq: int) -> bool:
+def is_due(progress: ProcessProgress, *, after_seq: int) -> bool:
     """Whether a read that waits must be answered: output, a close, or an end not yet seen."""
     unseen_end = progress.exit_seq is not None and progress.exit_seq > after_seq
     is_closed = progress.closed_seq is not None

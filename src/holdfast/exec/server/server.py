@@ -22,16 +22,16 @@ import anyio
 from anyio.abc import TaskGroup
 
 from holdfast.exec.failures import OrphansEnded
-from holdfast.exec.keeper.client_loop import Keeping
-from holdfast.exec.server.connection import Attendant, House
-from holdfast.exec.server.launcher import Server
-from holdfast.exec.server.ownership import Policy
+from holdfast.exec.keeper.client_loop import KeeperClient
+from holdfast.exec.server.connection import ConnectionHandler, ServerContext
+from holdfast.exec.server.launcher import ServerInfo
+from holdfast.exec.server.ownership import SessionPolicy
 from holdfast.exec.server.places import PLAIN, Bindings
-from holdfast.exec.server.processes import Workshop
-from holdfast.exec.server.sessions import Plane
-from holdfast.exec.server.socket_activation import Rest, without_rest
-from holdfast.exec.server.state_records import Records
-from holdfast.exec.server.worker_threads import Hands
+from holdfast.exec.server.processes import ProcessServices
+from holdfast.exec.server.sessions import SessionRegistry
+from holdfast.exec.server.socket_activation import IdleHandover, without_rest
+from holdfast.exec.server.state_records import StateRecords
+from holdfast.exec.server.worker_threads import WorkerThreads
 from holdfast.exec.storage.retention_loop import BYTES_MAX
 from holdfast.failures import Failure, boundary, ungrouped
 from holdfast.rpc import (
@@ -102,7 +102,7 @@ _STDIO_BYTES_MAX = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ServerSettings:
     """How a server is to run.
 
     Without a `state` of its own it leaves nothing behind: its processes end with it. With one they
@@ -114,7 +114,7 @@ class Settings:
     token: str | None = None
     names: tuple[str, ...] = ()  # by which clients may call us, besides our address
     state: Path | None = None
-    policy: Policy = field(default_factory=Policy)
+    policy: SessionPolicy = field(default_factory=SessionPolicy)
     retention_bytes_max: int = BYTES_MAX
     end_processes: bool = False
     idle_exit: float | None = None
@@ -125,7 +125,7 @@ class Settings:
     clock: Clock = field(default_factory=SystemClock)
 
 
-async def serve(settings: Settings, announce: Callable[[str], None]) -> Rest | None:
+async def serve(settings: ServerSettings, announce: Callable[[str], None]) -> IdleHandover | None:
     """Serve until SIGTERM or SIGINT, for `stdio` until the input ends, or until nobody needs us.
 
     `announce` is told the address once connections are accepted. Returns what is to be left to a
@@ -135,7 +135,7 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> Rest | N
     if settings.may_rest:
         look_seldom()
         settings = replace(settings, open_files=widen_descriptors())
-    over = Rest.over(settings.environment)
+    over = IdleHandover.over(settings.environment)
     private = None if settings.state else Path(over.state if over else _temporary())
     rest = None
     try:
@@ -151,85 +151,97 @@ def _temporary() -> str:
 
 
 async def _serve_in(
-    state: Path, settings: Settings, over: Rest | None, announce: Callable[[str], None]
-) -> Rest | None:
-    records = Records(state, SystemDisk())
+    state: Path,
+    settings: ServerSettings,
+    over: IdleHandover | None,
+    announce: Callable[[str], None],
+) -> IdleHandover | None:
+    records = StateRecords(state, SystemDisk())
     records.prepare()
     lock, open_files = None if over is None else over.lock, settings.open_files
-    keeping = await Keeping.open(state, lock=lock, open_files=open_files)
+    keeper = await KeeperClient.open(state, lock=lock, open_files=open_files)
     environment = without_rest(settings.environment)
     rest = None
-    with Hands() as hands:
-        workshop = Workshop(
-            keeping=keeping,
+    with WorkerThreads() as workers:
+        services = ProcessServices(
+            keeper=keeper,
             records=records,
-            hands=hands,
+            workers=workers,
             clock=settings.clock,
             fresh_key=lambda: uuid4().hex,
             own_environment=environment,
             retention_bytes_max=settings.retention_bytes_max,
             telemetry=settings.telemetry,
         )
-        plane = Plane(workshop, settings.policy)
-        house = _house(settings, plane, hands, Server(environment, state))
+        sessions = SessionRegistry(services, settings.policy)
+        shared = _shared(settings, sessions, workers, ServerInfo(environment, state))
         try:
-            _report_orphans(house, keeping)
-            await plane.adopt()
+            _report_orphans(shared, keeper)
+            await sessions.adopt()
             with ungrouped():
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(plane.run)
-                    tasks.start_soon(_replace_lost, workshop, house, state, open_files)
-                    listener = await _attend(settings, house, over, announce)
+                    tasks.start_soon(sessions.run)
+                    tasks.start_soon(_replace_lost, services, shared, state, open_files)
+                    listener = await _attend(settings, shared, over, announce)
                     if listener is not None:
-                        lock, is_private = workshop.keeping.copy_lock(), settings.state is None
+                        lock, is_private = services.keeper.copy_lock(), settings.state is None
                         idle_exit = settings.idle_exit
-                        rest = Rest(listener, lock, state, is_private, idle_exit, open_files)
+                        rest = IdleHandover(
+                            listener, lock, state, is_private, idle_exit, open_files
+                        )
                     tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                await _leave(settings, plane, workshop.keeping, is_resting=rest is not None)
+                await _leave(settings, sessions, services.keeper, is_resting=rest is not None)
     return rest
 
 
-async def _leave(settings: Settings, plane: Plane, keeping: Keeping, *, is_resting: bool) -> None:
+async def _leave(
+    settings: ServerSettings, sessions: SessionRegistry, keeper: KeeperClient, *, is_resting: bool
+) -> None:
     """Let go of all, ending what is not to outlive us; what a stuck keeper holds is left to it."""
-    hears = await _hears(keeping)
+    hears = await _hears(keeper)
     if hears and not is_resting and _is_whole_end(settings):
-        await plane.end()
-        await _wait_reaped(keeping)
-    plane.release()
+        await sessions.end()
+        await _wait_reaped(keeper)
+    sessions.release()
     with suppress(Failure):
         # Who rests leaves the keeper alone: it ends by itself unless somebody knocks.
-        await keeping.close(end_keeper=hears and not is_resting)
+        await keeper.close(end_keeper=hears and not is_resting)
 
 
-def _house(settings: Settings, plane: Plane, hands: Hands, own: Server) -> House:
+def _shared(
+    settings: ServerSettings, sessions: SessionRegistry, workers: WorkerThreads, own: ServerInfo
+) -> ServerContext:
     """Who needs no token to come in cannot be bound by one."""
     bindings = Bindings(own.state, SystemDisk()) if settings.token else None
-    return House(plane, hands, own, settings.telemetry, bindings)
+    return ServerContext(sessions, workers, own, settings.telemetry, bindings)
 
 
-def _is_whole_end(settings: Settings) -> bool:
+def _is_whole_end(settings: ServerSettings) -> bool:
     """Whether nothing is to outlive the server."""
     return settings.end_processes or settings.state is None or settings.listen == STDIO
 
 
-async def _hears(keeping: Keeping) -> bool:
+async def _hears(keeper: KeeperClient) -> bool:
     """Whether the keeper can be told anything."""
     with anyio.move_on_after(_ANSWER_LONGEST) as patience, suppress(Failure):
-        await keeping.ask({"ask": "hello"})
+        await keeper.ask({"ask": "hello"})
     return not patience.cancelled_caught
 
 
-async def _wait_reaped(keeping: Keeping) -> None:
+async def _wait_reaped(keeper: KeeperClient) -> None:
     """Let those that were killed go: a keeper that still holds one would not end."""
     with suppress(Failure), anyio.move_on_after(_REAPED_LONGEST):
-        while not (await keeping.ask({"ask": "end"})).get("is_ending"):  # noqa: ASYNC110  # it must be asked
+        while not (await keeper.ask({"ask": "end"})).get("is_ending"):  # noqa: ASYNC110  # it must be asked
             await anyio.sleep(_LOOK_AGAIN)
 
 
 async def _attend(
-    settings: Settings, house: House, over: Rest | None, announce: Callable[[str], None]
+    settings: ServerSettings,
+    shared: ServerContext,
+    over: IdleHandover | None,
+    announce: Callable[[str], None],
 ) -> socket.socket | None:
     """Attend to all who come, until we are told to end or may leave the door to a porter."""
     left = None
@@ -237,15 +249,17 @@ async def _attend(
         guests.start_soon(_until_told, guests)
         if settings.listen == STDIO:
             transport = StdioTransport(message_bytes_max=_STDIO_BYTES_MAX)
-            await _guest(1, transport, house, PLAIN)
+            await _guest(1, transport, shared, PLAIN)
         else:
-            guests_known = None if house.bindings is None else house.bindings.guests
+            guests_known = None if shared.bindings is None else shared.bindings.guests
             server = await _listening(settings, over, guests_known)
             try:
-                guests.start_soon(_accept, server, house, guests)
+                guests.start_soon(_accept, server, shared, guests)
                 if over is None:
                     announce(server.url)
-                left = await _until_idle(settings, server, house.plane, is_called=over is not None)
+                left = await _until_idle(
+                    settings, server, shared.sessions, is_called=over is not None
+                )
             finally:
                 await server.aclose()
         guests.cancel_scope.cancel()
@@ -253,7 +267,7 @@ async def _attend(
 
 
 async def _listening(
-    settings: Settings, over: Rest | None, bound: Mapping[bytes, str] | None
+    settings: ServerSettings, over: IdleHandover | None, bound: Mapping[bytes, str] | None
 ) -> WebSocketServer:
     limits = ServerLimits(connections_max=_CONNECTIONS_MAX)
     token, names = settings.token, settings.names
@@ -265,14 +279,14 @@ async def _listening(
 
 
 async def _until_idle(
-    settings: Settings, server: WebSocketServer, plane: Plane, *, is_called: bool
+    settings: ServerSettings, server: WebSocketServer, sessions: SessionRegistry, *, is_called: bool
 ) -> socket.socket | None:
     """Wait until nobody has needed us for long; the socket, if we may rest and not just end."""
     since, quiet = anyio.current_time(), _QUIET if is_called else _QUIET_FIRST
     while True:
         await anyio.sleep(_QUIET_LOOK)
         now = anyio.current_time()
-        if plane.has_sessions or not server.is_quiet:
+        if sessions.has_sessions or not server.is_quiet:
             since, quiet = now, _QUIET
         elif settings.idle_exit is not None and now - since >= settings.idle_exit:
             return None
@@ -287,38 +301,38 @@ async def _until_told(guests: TaskGroup) -> None:
             return
 
 
-async def _accept(server: WebSocketServer, house: House, guests: TaskGroup) -> None:
+async def _accept(server: WebSocketServer, shared: ServerContext, guests: TaskGroup) -> None:
     with suppress(ConnectionClosed):
         for number in itertools.count(1):
             transport = await server.accept()
-            guests.start_soon(_guest, number, transport, house, transport.guest or PLAIN)
+            guests.start_soon(_guest, number, transport, shared, transport.guest or PLAIN)
 
 
-async def _guest(number: int, transport: Transport, house: House, place: str) -> None:
+async def _guest(number: int, transport: Transport, shared: ServerContext, place: str) -> None:
     """Attend to one; whatever goes wrong with it is no business of the others."""
     try:
         with boundary("exec.attend"):
-            await Attendant(number, transport, house, place).run()
+            await ConnectionHandler(number, transport, shared, place).run()
     except Failure as failure:
-        if house.telemetry is not None:
-            house.telemetry.record(failure)
+        if shared.telemetry is not None:
+            shared.telemetry.record(failure)
 
 
 async def _replace_lost(
-    workshop: Workshop, house: House, state: Path, open_files: int | None
+    services: ProcessServices, shared: ServerContext, state: Path, open_files: int | None
 ) -> None:
     """Report what ended with a keeper that is gone, and go on with a new one."""
     while True:
-        lost = await workshop.keeping.wait_lost()
-        if house.telemetry is not None:
-            house.telemetry.record(lost)
-        house.plane.lose()
-        await workshop.keeping.close()
-        workshop.replace_keeper(await Keeping.open(state, open_files=open_files))
-        _report_orphans(house, workshop.keeping)
+        lost = await services.keeper.wait_lost()
+        if shared.telemetry is not None:
+            shared.telemetry.record(lost)
+        shared.sessions.mark_lost()
+        await services.keeper.close()
+        services.replace_keeper(await KeeperClient.open(state, open_files=open_files))
+        _report_orphans(shared, services.keeper)
 
 
-def _report_orphans(house: House, keeping: Keeping) -> None:
-    if keeping.orphans and house.telemetry is not None:
-        commands = tuple(each.command for each in keeping.orphans)
-        house.telemetry.record(OrphansEnded(commands=commands))
+def _report_orphans(shared: ServerContext, keeper: KeeperClient) -> None:
+    if keeper.orphans and shared.telemetry is not None:
+        commands = tuple(each.command for each in keeper.orphans)
+        shared.telemetry.record(OrphansEnded(commands=commands))

@@ -10,13 +10,13 @@ from uuid import uuid4
 import anyio
 
 from holdfast.exec.failures import SessionAttached, SessionExpired
-from holdfast.exec.keeper.client_loop import Kept
-from holdfast.exec.keeper.stdin_loop import Input
+from holdfast.exec.keeper.client_loop import KeptProcess
+from holdfast.exec.keeper.stdin_loop import StdinWriter
 from holdfast.exec.server import ownership as decide
-from holdfast.exec.server.ownership import Attached, Detached, Holding, Policy
-from holdfast.exec.server.places import PLAIN, Site, Sites
-from holdfast.exec.server.process import COME_BACK_LONGEST, Process
-from holdfast.exec.server.processes import Processes, Workshop
+from holdfast.exec.server.ownership import Attached, Holding, SessionPolicy, Unattached
+from holdfast.exec.server.places import PLAIN, BoundPlace, BoundPlaces
+from holdfast.exec.server.process import COME_BACK_LONGEST, ServerProcess
+from holdfast.exec.server.processes import Processes, ProcessServices
 from holdfast.exec.server.state_records import ProcessRecord, SessionRecord
 from holdfast.exec.storage.retention_loop import Retention
 
@@ -29,25 +29,25 @@ class Owner(Protocol):
     number: int
     place: str
 
-    def put_out(self) -> None:
+    def evict(self) -> None:
         """Lose the session to another connection."""
         ...
 
-    def welcome(self, process: Process) -> None:
+    def process_started(self, process: ServerProcess) -> None:
         """Learn of a new process in the session."""
         ...
 
-    def tend(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         """Do what is due."""
         ...
 
 
 @dataclass(eq=False)
-class Session:
+class ExecSession:
     """One client's processes, in one place for ever."""
 
     id: str
-    site: Site
+    site: BoundPlace
     processes: Processes
     holding: Holding
     label: str = ""
@@ -59,19 +59,19 @@ class Session:
             raise SessionAttached(session=self.id)
 
 
-class Plane:
+class SessionRegistry:
     """Every session that this server knows, under one owner: the loop that calls these methods.
 
     None of those that attach or detach waits for anything, so no two of them mix.
     """
 
-    def __init__(self, workshop: Workshop, policy: Policy) -> None:
-        self._workshop, self._policy = workshop, policy
-        self._sites = Sites(workshop.records.state, workshop.hands)
-        self._sessions: dict[str, Session] = {}
+    def __init__(self, services: ProcessServices, policy: SessionPolicy) -> None:
+        self._services, self._policy = services, policy
+        self._sites = BoundPlaces(services.records.state, services.workers)
+        self._sessions: dict[str, ExecSession] = {}
         self._connected: set[Owner] = set()
 
-    def __iter__(self) -> Iterator[Session]:
+    def __iter__(self) -> Iterator[ExecSession]:
         return iter(list(self._sessions.values()))
 
     @property
@@ -80,37 +80,37 @@ class Plane:
 
         Less than is kept: else a process could wait for a word that its client owes nobody yet.
         """
-        return max(1, self._workshop.retention_bytes_max // 4)
+        return max(1, self._services.retention_bytes_max // 4)
 
     @property
     def has_sessions(self) -> bool:
         """Whether anybody may come back for anything."""
         return bool(self._sessions)
 
-    def find(self, name: str) -> Session:
+    def find(self, name: str) -> ExecSession:
         """The session of this name."""
         session = self._sessions.get(name)
         if session is None:
             raise SessionExpired(session=name)
         return session
 
-    def site(self, place: str) -> Site:
+    def site(self, place: str) -> BoundPlace:
         """A place of this name, whether sessions are bound to it or not."""
         return self._sites.of(place)
 
-    async def begin(self, owner: Owner, place: str = PLAIN, *, label: str = "") -> Session:
+    async def begin(self, owner: Owner, place: str = PLAIN, *, label: str = "") -> ExecSession:
         """A new session in a place for ever, written down before anybody hears of it.
 
         What is written down is known, even if nobody is there any more to hear of it.
         """
         record = SessionRecord(str(uuid4()), place, label=label)
         with anyio.CancelScope(shield=True):
-            await self._workshop.hands.do(lambda: self._workshop.records.keep_session(record))
+            await self._services.workers.do(lambda: self._services.records.keep_session(record))
         session = self._session(record, Attached(owner.number))
         session.owner = owner
         return session
 
-    def resume(self, name: str, owner: Owner, place: str = PLAIN) -> Session:
+    def resume(self, name: str, owner: Owner, place: str = PLAIN) -> ExecSession:
         """An old session; whoever still has it is put out, or the resume is refused.
 
         Of those in other places nobody hears anything.
@@ -122,14 +122,14 @@ class Plane:
         session.holding, evicted = decide.attach(name, session.holding, owner.number, self._policy)
         session.owner = owner
         if evicted is not None and before is not None:
-            before.put_out()
+            before.evict()
         return session
 
-    def meet(self, owner: Owner) -> None:
+    def register(self, owner: Owner) -> None:
         """Take note of a connection, which may begin or resume a session."""
         self._connected.add(owner)
 
-    def leave(self, session: Session | None, owner: Owner) -> None:
+    def leave(self, session: ExecSession | None, owner: Owner) -> None:
         """Take note that a connection is gone; only its owner's going detaches a session."""
         self._connected.discard(owner)
         if session is None:
@@ -141,12 +141,12 @@ class Plane:
 
     async def adopt(self) -> None:
         """Take over what a former server left: its sessions, all detached, and their processes."""
-        records = self._workshop.records
+        records = self._services.records
         until = anyio.current_time() + self._policy.detached_ttl
         for session in records.sessions():
-            self._session(session, Detached(until))
-        await self._workshop.hands.do(self._sites.clean_up)
-        kept = {each.key: each for each in await self._workshop.keeping.adopt()}
+            self._session(session, Unattached(until))
+        await self._services.workers.do(self._sites.clean_up)
+        kept = {each.key: each for each in await self._services.keeper.adopt()}
         for record in records.processes():
             if (found := self._sessions.get(record.session)) is not None:
                 process = self._adopted(record, kept.pop(record.key, None))
@@ -163,8 +163,8 @@ class Plane:
             await anyio.sleep(_SWEEP_EVERY)
             now = anyio.current_time()
             for site in self._sites:
-                if site.tend():
-                    self.put_out(site.name)
+                if site.tick():
+                    self.evict(site.name)
             for session in list(self._sessions.values()):
                 if session.processes.keeps_session:
                     session.holding = decide.prolong(session.holding, now, self._policy)
@@ -172,7 +172,7 @@ class Plane:
                     await self._forget(session)
                     continue
                 if session.owner is not None:
-                    session.owner.tend(now)
+                    session.owner.tick(now)
                 await session.processes.sweep(now, closed_ttl=self._policy.detached_ttl)
 
     async def end_labelled(self, label: str) -> int:
@@ -183,23 +183,23 @@ class Plane:
         found = [each for each in self._sessions.values() if each.label == label != ""]
         for session in found:
             owner, session.owner = session.owner, None
-            session.holding = Detached(anyio.current_time())
+            session.holding = Unattached(anyio.current_time())
             if owner is not None:
-                owner.put_out()
+                owner.evict()
             await self._forget(session)
         return len(found)
 
-    def put_out(self, place: str) -> None:
+    def evict(self, place: str) -> None:
         """Hang up on all who came to work in a place; their sessions wait for them as for all."""
         for owner in self._connected:
             if owner.place == place:
-                owner.put_out()
+                owner.evict()
 
-    def lose(self) -> None:
+    def mark_lost(self) -> None:
         """Tell every session that its processes have ended with their keeper."""
         for session in self._sessions.values():
             for process in session.processes:
-                process.lose()
+                process.mark_lost()
 
     async def end(self) -> None:
         """Kill all processes and forget all sessions."""
@@ -212,29 +212,29 @@ class Plane:
             session.processes.release()
         self._sites.close()
 
-    def _session(self, record: SessionRecord, holding: Holding) -> Session:
+    def _session(self, record: SessionRecord, holding: Holding) -> ExecSession:
         site = self._sites.of(record.place)
-        processes = Processes(record.id, self._workshop, site)
-        session = self._sessions[record.id] = Session(
+        processes = Processes(record.id, self._services, site)
+        session = self._sessions[record.id] = ExecSession(
             record.id, site, processes, holding, record.label
         )
         return session
 
-    def _adopted(self, record: ProcessRecord, kept: Kept | None) -> Process:
-        directory = self._workshop.records.directory(record.key)
-        limit = self._workshop.retention_bytes_max
-        end = self._workshop.records.end_of(record)
-        with self._workshop.records.naming(record.key):
+    def _adopted(self, record: ProcessRecord, kept: KeptProcess | None) -> ServerProcess:
+        directory = self._services.records.directory(record.key)
+        limit = self._services.retention_bytes_max
+        end = self._services.records.end_of(record)
+        with self._services.records.naming(record.key):
             retention = Retention.open(directory, kept, bytes_max=limit, is_needed=True, end=end)
-            stdin = Input.open(directory, kept)
-        process = Process(record, kept=kept, retention=retention, stdin=stdin)
+            stdin = StdinWriter.open(directory, kept)
+        process = ServerProcess(record, kept=kept, retention=retention, stdin=stdin)
         process.hold.keep_from(retention.first_retained)  # its client may be on its way back
         process.hold.let_go(after=COME_BACK_LONGEST)
         if kept is None:
-            process.lose()
+            process.mark_lost()
         return process
 
-    async def _forget(self, session: Session) -> None:
+    async def _forget(self, session: ExecSession) -> None:
         self._sessions.pop(session.id, None)
-        self._workshop.records.forget_session(session.id)
+        self._services.records.forget_session(session.id)
         await session.processes.end()

@@ -18,7 +18,7 @@ _VARIABLE = "HOLDFAST_RESTED"
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class IdleHandover:
     """What outlives a server that rests: its listening socket, the lock of its state, that state.
 
     Nobody needs a private state once the server has ended, which it does after so many `seconds`.

@@ -22,15 +22,15 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.exec.protocol import Stream
-from holdfast.exec.storage.stream_file import End
+from holdfast.exec.protocol import OutputStream
+from holdfast.exec.storage.stream_file import EndRecord
 from holdfast.world import Disk, disk_failure, replace_file
 from holdfast.world.failures import StoreTooNew
 
 _REWRITE_BYTES = 2**20
 
 
-class Roll:
+class AppendOnlyRecords:
     """Lines by their keys, on the disk in the order in which they were added.
 
     Nothing is synced. A line that a kill or a full disk broke off spoils no other one.
@@ -146,13 +146,13 @@ class ProcessNote(msgspec.Struct, frozen=True, omit_defaults=True):
     is_forgotten: bool = False
 
 
-class Records:
+class StateRecords:
     """The directory of a server's state."""
 
     def __init__(self, state: Path, disk: Disk) -> None:
         self.state = state
         self._sessions, self._processes = state / "sessions", state / "processes"
-        self._roll = Roll(state / "processes.jsonl")
+        self._roll = AppendOnlyRecords(state / "processes.jsonl")
         self._disk = disk
 
     def prepare(self) -> None:
@@ -181,7 +181,7 @@ class Records:
         self._roll.add(record.key, msgspec.json.encode(record))
         return self.directory(record.key)
 
-    def end_of(self, record: ProcessRecord) -> End:
+    def end_of(self, record: ProcessRecord) -> EndRecord:
         """How a process ended that has said nothing, and where that is written down."""
 
         def note(status: int, is_closed: bool) -> None:
@@ -192,7 +192,7 @@ class Records:
             noted = ProcessNote(record.key, _VERSION_WITH_RINGS)
             self._roll.add(record.key, msgspec.json.encode(noted))
 
-        return End(note, record.status, record.is_closed, note_rings)
+        return EndRecord(note, record.status, record.is_closed, note_rings)
 
     @contextmanager
     def naming(self, key: str) -> Generator[None]:
@@ -250,7 +250,7 @@ def make_files(directory: Path, record: ProcessRecord) -> None:
     """Make the files that a process needs with its first word; a disk may refuse to."""
     with suppress(OSError):
         directory.mkdir(mode=0o700, exist_ok=True)
-        for name in ("index", Stream.PTY if record.tty else Stream.STDOUT):
+        for name in ("index", OutputStream.PTY if record.tty else OutputStream.STDOUT):
             os.close(os.open(directory / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 

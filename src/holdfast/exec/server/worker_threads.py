@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 _HANDS = 4  # one slow disk must not make everyone wait
 
 
-class Hands:
+class WorkerThreads:
     """A few threads; each piece of work goes to the one with the least to do.
 
     What has a lane goes to the thread of that lane instead, one piece after the other.

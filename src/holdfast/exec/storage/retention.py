@@ -17,26 +17,26 @@ from pathlib import Path
 from holdfast.exec.model import Closed, Event, Exited, Output
 from holdfast.exec.output_index import (
     RECORD_BYTES,
-    Header,
-    Kind,
+    IndexHeader,
+    IndexPosition,
+    IndexRecord,
     Pieces,
-    Position,
-    Recent,
-    Record,
-    Run,
-    covering,
+    RecentRuns,
+    RecordKind,
+    RecordRun,
     first_within,
     read_cost,
     read_header,
     read_record,
     read_runs,
     recover,
+    uncovered_records,
 )
-from holdfast.exec.protocol import Stream
-from holdfast.exec.storage.splice import Place
+from holdfast.exec.protocol import OutputStream
+from holdfast.exec.storage.splice import SpliceTarget
 from holdfast.exec.storage.stream_file import (
     STEPS,
-    End,
+    EndRecord,
     IndexFile,
     StreamFile,
     limit_of,
@@ -46,7 +46,7 @@ from holdfast.exec.storage.stream_file import (
 _RECORDS_AT_ONCE = 128
 
 
-class Retained:
+class OutputFiles:
     """The files of one process: one for each stream, and the index over them.
 
     Whoever opens them is the only one who writes to them. A record that could not be written is
@@ -57,18 +57,18 @@ class Retained:
     def __init__(
         self,
         directory: Path,
-        streams: tuple[Stream, ...],
-        end: End | None = None,
-        positions: Mapping[Stream, int] | None = None,
+        streams: tuple[OutputStream, ...],
+        end: EndRecord | None = None,
+        positions: Mapping[OutputStream, int] | None = None,
     ) -> None:
         self.directory, self.streams = directory, streams
         held = positions or {}
         self.files = [StreamFile(f"{directory}/{each}", held.get(each)) for each in streams]
         """What each stream has put out; it counts once it is in the index."""
-        self.unheard = {stream for stream, file in enumerate(self.files) if not file.is_there}
+        self.unwritten = {stream for stream, file in enumerate(self.files) if not file.is_there}
         """The streams that have said nothing yet and have no file."""
         self._index, self._end = IndexFile(f"{directory}/index"), end
-        header = read_header(self._index.read(RECORD_BYTES, 0)) or Header()
+        header = read_header(self._index.read(RECORD_BYTES, 0)) or IndexHeader()
         count = self._index.size // RECORD_BYTES - 1
         sizes = [file.size for file in self.files] + [0] * (2 - len(streams))
         known = [sys.maxsize if header.rings[each] else sizes[each] for each in range(2)]
@@ -81,16 +81,22 @@ class Retained:
             self._put_exit(end.status)  # nobody could be told of anything before
             if end.is_closed:
                 self._put_closed()
-        self._recent = Recent()
+        self._recent = RecentRuns()
         self._dropped_cost = self._cost_before(self.first)
         oldest = self._record_at(self.first)
         self._drop_files(self.position.covered if oldest is None else oldest.starts, sys.maxsize)
 
     @classmethod
-    def found(cls, directory: Path, end: End | None = None) -> Retained:
+    def found(cls, directory: Path, end: EndRecord | None = None) -> OutputFiles:
         """What was kept of a process that nobody holds any more."""
-        has_pipes = any((directory / each).exists() for each in (Stream.STDOUT, Stream.STDERR))
-        return cls(directory, (Stream.STDOUT, Stream.STDERR) if has_pipes else (Stream.PTY,), end)
+        has_pipes = any(
+            (directory / each).exists() for each in (OutputStream.STDOUT, OutputStream.STDERR)
+        )
+        return cls(
+            directory,
+            (OutputStream.STDOUT, OutputStream.STDERR) if has_pipes else (OutputStream.PTY,),
+            end,
+        )
 
     @property
     def first(self) -> int:
@@ -112,18 +118,18 @@ class Retained:
         rings = [limit_of(file.ring) for file in self.files if file.ring]
         return min(rings, default=sys.maxsize)
 
-    def place(self, stream: int) -> Place:
+    def place(self, stream: int) -> SpliceTarget:
         """Where the next output of a stream goes; its file is made if it is missing."""
-        if stream in self.unheard:
+        if stream in self.unwritten:
             self._index.settle()
             self.files[stream].make()
-            self.unheard.discard(stream)
+            self.unwritten.discard(stream)
         return self.files[stream].place()
 
     def cover(self) -> bool:
         """Bring all output in the files into the index; say whether there was any."""
         sizes = [file.size for file in self.files] + [0] * (2 - len(self.files))
-        records, position, run = covering(self.position, (sizes[0], sizes[1]))
+        records, position, run = uncovered_records(self.position, (sizes[0], sizes[1]))
         cost, is_new = self.position.cost, self._append(records, position)
         if run is not None:
             self._recent.put(run, cost)
@@ -173,7 +179,7 @@ class Retained:
 
     def runs(
         self, after_seq: int, bytes_max: int | None, count_max: int, memory: memoryview
-    ) -> Iterator[tuple[Run, Pieces]]:
+    ) -> Iterator[tuple[RecordRun, Pieces]]:
         """The same in runs, each piece read when it is asked for, which must be at once.
 
         It is read into `memory`, over those before it.
@@ -224,7 +230,7 @@ class Retained:
         self.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _pieces(self, run: Run, memory: memoryview) -> Pieces:
+    def _pieces(self, run: RecordRun, memory: memoryview) -> Pieces:
         """Read what a run is about, no more at a time than stays in the nearest caches."""
         read, offset, left = self.files[run.stream].read, run.offset, run.size
         begin = end = 0
@@ -249,27 +255,29 @@ class Retained:
         at = self.position
         # First where it will be: the record itself may be dropped one day.
         self._write_header(replace(self._header, exit_seq=at.next_seq, exit_status=status))
-        self._put(Record(seq=at.next_seq, kind=Kind.EXITED, starts=at.covered, status=status))
+        self._put(
+            IndexRecord(seq=at.next_seq, kind=RecordKind.EXITED, starts=at.covered, status=status)
+        )
 
     def _put_closed(self) -> None:
         at = self.position
-        self._put(Record(seq=at.next_seq, kind=Kind.CLOSED, starts=at.covered))
+        self._put(IndexRecord(seq=at.next_seq, kind=RecordKind.CLOSED, starts=at.covered))
 
-    def _put(self, record: Record) -> None:
+    def _put(self, record: IndexRecord) -> None:
         self._append(record.pack(), self.position.after(record))
 
-    def _append(self, records: bytes, position: Position) -> bool:
+    def _append(self, records: bytes, position: IndexPosition) -> bool:
         """Write records in one go; if they did not fit whole, none of them is there."""
         if records:
             self._index.write(records, self.position.next_seq * RECORD_BYTES)
         self.position = position
         return bool(records)
 
-    def _write_header(self, header: Header) -> None:
+    def _write_header(self, header: IndexHeader) -> None:
         self._index.write(header.pack(), 0)
         self._header = header
 
-    def _record_at(self, seq: int) -> Record | None:
+    def _record_at(self, seq: int) -> IndexRecord | None:
         return read_record(self._index.read(RECORD_BYTES, seq * RECORD_BYTES), seq)
 
     def _cost_before(self, seq: int) -> int:
@@ -279,7 +287,7 @@ class Retained:
             return cost
         return read_cost(self._index.read(RECORD_BYTES, seq * RECORD_BYTES), seq)
 
-    def _runs_at(self, seq: int, count: int, bytes_max: int, *, is_begun: bool) -> list[Run]:
+    def _runs_at(self, seq: int, count: int, bytes_max: int, *, is_begun: bool) -> list[RecordRun]:
         """What records are about, as far as there is room; the newest are known without a read."""
         found = self._recent.parts(seq, count, bytes_max=bytes_max, is_begun=is_begun)
         if found is not None:
@@ -287,11 +295,11 @@ class Retained:
         data = self._index.read(count * RECORD_BYTES, seq * RECORD_BYTES)
         return read_runs(data, seq, bytes_max=bytes_max, is_begun=is_begun)
 
-    def _event(self, run: Run, seq: int, data: bytes) -> Event:
+    def _event(self, run: RecordRun, seq: int, data: bytes) -> Event:
         match run.kind:
-            case Kind.OUTPUT:
+            case RecordKind.OUTPUT:
                 return Output(seq, self.streams[run.stream], data)
-            case Kind.EXITED:
+            case RecordKind.EXITED:
                 return Exited(seq, run.status)
-            case Kind.CLOSED:
+            case RecordKind.CLOSED:
                 return Closed(seq)

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Self
 
 from holdfast.exec.failures import KeeperLost
-from holdfast.exec.keeper.client_loop import Kept
+from holdfast.exec.keeper.client_loop import KeptProcess
 from holdfast.exec.model import AWAITS_READER, Event
-from holdfast.exec.output_index import CHUNK_BYTES_MAX, Pieces, Run
-from holdfast.exec.protocol import Stream
-from holdfast.exec.storage.retention import Retained
-from holdfast.exec.storage.splice import Source, sources_of
-from holdfast.exec.storage.stream_file import STEPS, End, ring_for
+from holdfast.exec.output_index import CHUNK_BYTES_MAX, Pieces, RecordRun
+from holdfast.exec.protocol import OutputStream
+from holdfast.exec.storage.retention import OutputFiles
+from holdfast.exec.storage.splice import SpliceSource, sources_of
+from holdfast.exec.storage.stream_file import STEPS, EndRecord, ring_for
 from holdfast.failures import Failure
 from holdfast.world import disk_failure
 
@@ -28,7 +28,7 @@ _PART = 4  # of the limit: who has put out so much will go on
 _LIMIT_LEAST = 16 * 2**20  # below it a ring would take more than what it keeps
 
 
-class Rings:
+class RingConversion:
     """The streams of one process whose files still grow.
 
     To write over pages that are there costs half of what new ones do. But a file that grows tells
@@ -37,7 +37,7 @@ class Rings:
     Where the keeper or the disk refuses, the file goes on growing.
     """
 
-    def __init__(self, retained: Retained, kept: Kept | None, bytes_max: int) -> None:
+    def __init__(self, retained: OutputFiles, kept: KeptProcess | None, bytes_max: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._retained, self._kept = retained, kept
         self._enough, self._ring = bytes_max // _PART, ring_for(bytes_max)
@@ -61,7 +61,7 @@ class Rings:
         for task in self._tasks:
             task.cancel()
 
-    async def _make(self, stream: int, kept: Kept) -> None:
+    async def _make(self, stream: int, kept: KeptProcess) -> None:
         with suppress(OSError, KeeperLost):
             position = self._retained.files[stream].opened_again()
             is_taken = False
@@ -96,13 +96,17 @@ class Retention:
     """
 
     def __init__(
-        self, retained: Retained, sources: list[Source], bytes_max: int, kept: Kept | None = None
+        self,
+        retained: OutputFiles,
+        sources: list[SpliceSource],
+        bytes_max: int,
+        kept: KeptProcess | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._retained, self._sources = retained, sources
-        self.streams: tuple[Stream, ...] = retained.streams
+        self.streams: tuple[OutputStream, ...] = retained.streams
         """Where its output comes from, in the order in which the index numbers them."""
-        self._rings = Rings(retained, kept, bytes_max)
+        self._rings = RingConversion(retained, kept, bytes_max)
         self._bytes_max = min(bytes_max, retained.bytes_max)
         self._needed: int | None = None
         self._is_followed = False
@@ -118,11 +122,11 @@ class Retention:
     def open(
         cls,
         directory: Path,
-        kept: Kept | None,
+        kept: KeptProcess | None,
         *,
         bytes_max: int = BYTES_MAX,
         is_needed: bool = False,
-        end: End | None = None,
+        end: EndRecord | None = None,
     ) -> Self:
         """Keep a new process, one that a former server kept, or (None) what is left of one.
 
@@ -131,8 +135,8 @@ class Retention:
         nothing gets no files.
         """
         if kept is None:
-            return cls(Retained.found(directory, end), [], bytes_max)._begun()
-        retained = Retained(directory, kept.streams, end, kept.take_positions())
+            return cls(OutputFiles.found(directory, end), [], bytes_max)._begun()
+        retained = OutputFiles(directory, kept.streams, end, kept.take_positions())
         retention = cls(retained, sources_of(kept), bytes_max, kept)
         retention._needed = retained.first if is_needed else None
         retention._begun()
@@ -182,7 +186,7 @@ class Retention:
         """Call this, from the loop and without arguments, whenever there are new events."""
         self._listeners.append(told)
 
-    def silence(self, told: Callable[[], None]) -> None:
+    def unlisten(self, told: Callable[[], None]) -> None:
         """Call it no more."""
         self._listeners.remove(told)
 
@@ -197,7 +201,7 @@ class Retention:
 
     def runs(
         self, after_seq: int, bytes_max: int | None, *, count_max: int, memory: memoryview
-    ) -> Iterator[tuple[Run, Pieces]]:
+    ) -> Iterator[tuple[RecordRun, Pieces]]:
         """The same in runs, each piece read when it is asked for, which must be at once.
 
         It is read into `memory`, over those before it.
@@ -213,7 +217,7 @@ class Retention:
         if not self._is_drawing and self._timer is None:
             self._work(self._go_on)
 
-    def lose(self, status: int) -> None:
+    def mark_lost(self, status: int) -> None:
         """Note that the process has ended and nothing will follow, for its keeper is gone."""
         for source in self._sources:
             self._stop(source)
@@ -286,21 +290,21 @@ class Retention:
         self._timer = self.stalled = None
         self._work(self._take_over)
 
-    def _readable(self, *sources: Source) -> None:
+    def _readable(self, *sources: SpliceSource) -> None:
         self._work(lambda: self._draw_and_make_room(*sources))
 
-    def _draw_and_make_room(self, *sources: Source) -> None:
+    def _draw_and_make_room(self, *sources: SpliceSource) -> None:
         self._draw(*sources)
         self._make_room()
 
-    def _draw(self, *sources: Source) -> None:
+    def _draw(self, *sources: SpliceSource) -> None:
         """Move what they hold into their files and then into the index, and note an end."""
         for source in sources:
             if not source.is_ended:
                 self._draw_one(source)
         self._note_end()
 
-    def _draw_one(self, source: Source) -> None:
+    def _draw_one(self, source: SpliceSource) -> None:
         try:
             while (moved := self._moved(source)) is not None:
                 self._retained.files[source.stream].grew(moved)
@@ -312,9 +316,9 @@ class Retention:
         finally:
             self._retained.cover()
 
-    def _moved(self, source: Source) -> int | None:
+    def _moved(self, source: SpliceSource) -> int | None:
         """Move what a source holds; its file is made once there is something for it."""
-        if source.stream in self._retained.unheard and not (held := source.held()):
+        if source.stream in self._retained.unwritten and not (held := source.held()):
             return held
         return source.move(self._retained.place(source.stream))
 
@@ -365,7 +369,7 @@ class Retention:
             if was_drawing and not source.is_ended:
                 self._loop.remove_reader(source.fd)
 
-    def _stop(self, source: Source) -> None:
+    def _stop(self, source: SpliceSource) -> None:
         if not source.is_ended:
             self._loop.remove_reader(source.fd)
             source.close()

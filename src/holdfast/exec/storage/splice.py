@@ -10,14 +10,14 @@ import sys
 from contextlib import suppress
 from typing import NamedTuple
 
-from holdfast.exec.keeper.client_loop import Kept
+from holdfast.exec.keeper.client_loop import KeptProcess
 
 MOVE_BYTES_MAX = 2**20
 
 _HERE_AND_NOW = getattr(os, "SPLICE_F_NONBLOCK", 0)
 
 
-class Place(NamedTuple):
+class SpliceTarget(NamedTuple):
     """Where the next output goes: into a file, there or where it stands, and no more than this."""
 
     file: int
@@ -25,7 +25,7 @@ class Place(NamedTuple):
     room: int = MOVE_BYTES_MAX
 
 
-def move(source: int, place: Place) -> int | None:
+def move(source: int, place: SpliceTarget) -> int | None:
     """Move what a pipe holds to this place; None if nothing can be moved now, 0 at its end."""
     if not place.room:
         return None
@@ -49,7 +49,7 @@ def move_terminal(master: int, pipe: int) -> int | None:
         return 0
 
 
-def widen(pipe: int) -> None:
+def enlarge_pipe(pipe: int) -> None:
     """Let a pipe hold what one move takes; a user who has used up their share keeps the default."""
     if sys.platform == "linux":
         with suppress(PermissionError):
@@ -61,7 +61,7 @@ def widen(pipe: int) -> None:
 _FULL = 64 * 2**10  # what a pipe holds unless it was told otherwise
 
 
-class Source:
+class SpliceSource:
     """One stream of a process: a pipe whose content goes into a file."""
 
     has_stages = False
@@ -80,12 +80,12 @@ class Source:
             return None
         return 1 if ready[0][1] & select.POLLIN else 0
 
-    def move(self, place: Place) -> int | None:
+    def move(self, place: SpliceTarget) -> int | None:
         """Move what is there; None if there is nothing now, 0 if there never will be."""
         moved = move(self.fd, place)
         if moved is not None and moved >= _FULL and not self._is_wide:
             self._is_wide = True
-            widen(self.fd)
+            enlarge_pipe(self.fd)
         return moved
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class Source:
         os.close(self.fd)
 
 
-class TerminalSource(Source):
+class TerminalSource(SpliceSource):
     """A terminal, whose output can only be moved into a pipe, and from there into a file.
 
     That pipe is the keeper's, so that what is in it survives us; it is always emptied first.
@@ -112,7 +112,7 @@ class TerminalSource(Source):
         """Something, as far as one can know: it may be in the terminal or in the pipe."""
         return 1
 
-    def move(self, place: Place) -> int | None:
+    def move(self, place: SpliceTarget) -> int | None:
         """Move what is in the pipe; if that is empty, what the terminal has for it, too."""
         moved = move(self._pipe_out, place)
         if moved is not None:
@@ -126,11 +126,11 @@ class TerminalSource(Source):
         os.close(self._pipe_in)
 
 
-def sources_of(kept: Kept) -> list[Source]:
+def sources_of(kept: KeptProcess) -> list[SpliceSource]:
     """The output of a process, from now on ours to take; the terminal itself stays shared."""
     if kept.is_terminal:
         master, ends = kept.copy("pty"), (kept.take("pipe_out"), kept.take("pipe_in"))
         assert master is not None and ends[0] is not None and ends[1] is not None, "it is new"
         return [TerminalSource(master, ends[0], ends[1])]
     taken = [kept.take(stream) for stream in kept.streams]
-    return [Source(fd, stream) for stream, fd in enumerate(taken) if fd is not None]
+    return [SpliceSource(fd, stream) for stream, fd in enumerate(taken) if fd is not None]

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from holdfast.exec.output_index import CHUNK_BYTES_MAX, RING_UNIT
-from holdfast.exec.storage.splice import MOVE_BYTES_MAX, Place
+from holdfast.exec.storage.splice import MOVE_BYTES_MAX, SpliceTarget
 
 # Give the disk back what stands in a part of a file, whose length stays.
 
@@ -93,16 +93,18 @@ class StreamFile:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self.is_there = True
 
-    def place(self) -> Place:
+    def place(self) -> SpliceTarget:
         """Where its next output goes; what is still kept is never written over."""
         if not self.ring:
-            return Place(self._file, self.size)
+            return SpliceTarget(self._file, self.size)
         assert self._position is not None, "whoever moves into a ring has its position"
         offset = self.size % self.ring
         if offset == 0:
             os.lseek(self._position, 0, os.SEEK_SET)
         free = self.ring - _SLACK - (self.size - self._kept_from)
-        return Place(self._position, None, max(0, min(MOVE_BYTES_MAX, free, self.ring - offset)))
+        return SpliceTarget(
+            self._position, None, max(0, min(MOVE_BYTES_MAX, free, self.ring - offset))
+        )
 
     def grew(self, count: int) -> None:
         """Learn that output was moved to that place."""
@@ -175,7 +177,7 @@ class StreamFile:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class EndRecord:
     """How a process ended that has said nothing, as it is written down beside its index.
 
     `note` writes it down, with whether all is closed, before anybody is told; `note_rings` that

@@ -16,8 +16,8 @@ from holdfast.exec.client.client import Client
 from holdfast.exec.client.files import WHOLE_BYTES_MAX
 from holdfast.exec.failures import FileFailed
 from holdfast.exec.file_uri import uri_of
-from holdfast.exec.server.connection import Attendant
-from holdfast.exec.server.files import Trees
+from holdfast.exec.server.connection import ConnectionHandler
+from holdfast.exec.server.files import TreeOperations
 from holdfast.exec.server.model import RemoveParams
 from holdfast.rpc import Transport
 from holdfast.rpc.transports.memory import pair
@@ -400,7 +400,7 @@ async def test_our_client_moves_large_files_past_the_limit_of_a_message_and_a_cu
             number = next(numbers)
             if number == 1:
                 theirs.outgoing.cut_after = 20 * 2**20
-            server.tasks.start_soon(Attendant(number, theirs, server.house).run)
+            server.tasks.start_soon(ConnectionHandler(number, theirs, server.shared).run)
             return ours
 
         async with Client(dial) as client:
@@ -431,7 +431,7 @@ def test_what_becomes_a_link_while_it_is_removed_is_not_followed(tmp_path: Path,
     files = Swapping(os.open("/", os.O_RDONLY))
     try:
         with pytest.raises(FileFailed):
-            Trees(files).remove(RemoveParams(uri(tmp_path / name)))
+            TreeOperations(files).remove(RemoveParams(uri(tmp_path / name)))
     finally:
         files.close()
 

@@ -14,10 +14,17 @@ import pybase64
 from holdfast.confine import Place
 from holdfast.exec.failures import FileMissing, RequestInvalid, RequestUnfit
 from holdfast.exec.ports import PlaceFiles
-from holdfast.exec.server.context import Desk, Handlers
+from holdfast.exec.server.context import ConnectionContext, Handlers
 from holdfast.exec.server.file_replacement import Replacement
-from holdfast.exec.server.files import Files, Trees, asked_path, encoded, naming, open_regular
-from holdfast.exec.server.launcher import Server, gated
+from holdfast.exec.server.files import (
+    FileOperations,
+    TreeOperations,
+    asked_path,
+    encoded,
+    naming,
+    open_regular,
+)
+from holdfast.exec.server.launcher import ServerInfo, gated
 from holdfast.exec.server.model import (
     Block,
     CloseParams,
@@ -33,7 +40,7 @@ from holdfast.exec.server.model import (
     WriteBlockParams,
     WriteFileParams,
 )
-from holdfast.exec.server.worker_threads import Hands
+from holdfast.exec.server.worker_threads import WorkerThreads
 from holdfast.rpc import Handler
 
 # Files that a connection holds open to read or write in blocks.
@@ -141,26 +148,34 @@ Params = TypeVar("Params")
 class FileMethods:
     """Serves one connection; the files that it opens are closed with it."""
 
-    def __init__(self, desk: Desk, hands: Hands, own: Server) -> None:
-        self._desk, self._hands, self._own = desk, hands, own
+    def __init__(self, context: ConnectionContext, workers: WorkerThreads, own: ServerInfo) -> None:
+        self._context, self._workers, self._own = context, workers, own
         self._streams = FileStreams()
 
     def handlers(self) -> Handlers:
         """Who serves which method."""
         return {
-            "fs/readFile": self._serving(ReadFileParams, lambda place: Files(place).read_file),
-            "fs/writeFile": self._serving(WriteFileParams, lambda place: Files(place).write_file),
+            "fs/readFile": self._serving(
+                ReadFileParams, lambda place: FileOperations(place).read_file
+            ),
+            "fs/writeFile": self._serving(
+                WriteFileParams, lambda place: FileOperations(place).write_file
+            ),
             "fs/createDirectory": self._serving(
-                CreateDirectoryParams, lambda place: Files(place).create_directory
+                CreateDirectoryParams, lambda place: FileOperations(place).create_directory
             ),
-            "fs/getMetadata": self._serving(PathParams, lambda place: Files(place).metadata),
-            "fs/canonicalize": self._serving(PathParams, lambda place: Files(place).canonicalize),
+            "fs/getMetadata": self._serving(
+                PathParams, lambda place: FileOperations(place).metadata
+            ),
+            "fs/canonicalize": self._serving(
+                PathParams, lambda place: FileOperations(place).canonicalize
+            ),
             "fs/readDirectory": self._serving(
-                PathParams, lambda place: Files(place).read_directory
+                PathParams, lambda place: FileOperations(place).read_directory
             ),
-            "fs/walk": self._serving(WalkParams, lambda place: Trees(place).walk),
-            "fs/copy": self._serving(CopyParams, lambda place: Trees(place).copy),
-            "fs/remove": self._serving(RemoveParams, lambda place: Trees(place).remove),
+            "fs/walk": self._serving(WalkParams, lambda place: TreeOperations(place).walk),
+            "fs/copy": self._serving(CopyParams, lambda place: TreeOperations(place).copy),
+            "fs/remove": self._serving(RemoveParams, lambda place: TreeOperations(place).remove),
             "fs/open": self._serving(
                 OpenParams, lambda place: partial(self._streams.open, place), is_in_lane=True
             ),
@@ -171,7 +186,7 @@ class FileMethods:
 
     async def close(self) -> None:
         """Close what the connection has opened, after all that it does with it."""
-        await self._hands.do(self._streams.close_all, lane=self._desk.number)
+        await self._workers.do(self._streams.close_all, lane=self._context.number)
 
     def _serving(
         self,
@@ -180,14 +195,14 @@ class FileMethods:
         *,
         is_in_lane: bool = False,
     ) -> Handler[Params]:
-        lane = self._desk.number if is_in_lane else None
+        lane = self._context.number if is_in_lane else None
 
         async def serve(asked: Params) -> object:
-            site = (await self._desk.session("filesystem")).site
+            site = (await self._context.session("filesystem")).site
             async with site.reached() as place:
                 sandbox = getattr(asked, "sandbox", None)
                 work = partial(self._act, place, sandbox, method, asked)
-                return await self._hands.do(work, lane=lane)
+                return await self._workers.do(work, lane=lane)
 
         return Handler(params, serve)
 
@@ -206,7 +221,7 @@ class FileMethods:
         """One after the other, so that no descriptor is closed while another call uses it."""
 
         async def serve(asked: Params) -> object:
-            await self._desk.session("filesystem")
-            return await self._hands.do(partial(method, asked), lane=self._desk.number)
+            await self._context.session("filesystem")
+            return await self._workers.do(partial(method, asked), lane=self._context.number)
 
         return Handler(params, serve)

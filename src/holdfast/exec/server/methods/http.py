@@ -14,12 +14,12 @@ from msgspec import UNSET, UnsetType
 
 from holdfast.exec.failures import HttpFailed, RequestInvalid
 from holdfast.exec.protocol import HttpDelta, HttpTaken
-from holdfast.exec.server.context import Desk, Handlers
+from holdfast.exec.server.context import ConnectionContext, Handlers
 from holdfast.exec.server.files import FILE_BYTES_MAX, encoded
-from holdfast.exec.server.http_loop import WebAnswer, WebClient
+from holdfast.exec.server.http_loop import HttpAnswer, HttpClient
 from holdfast.exec.server.http_rules import (
     SECRET_HEADERS,
-    WebRequest,
+    HttpRequest,
     checked_headers,
     checked_method,
     checked_url,
@@ -32,41 +32,46 @@ from holdfast.rpc import Handler, Transport
 
 # A body that is told to a client as it comes, and no faster than the client takes it.
 
-Ask = Callable[[AsyncExitStack], Awaitable[WebAnswer]]
+Ask = Callable[[AsyncExitStack], Awaitable[HttpAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class HttpTimeouts:
     """How long an answer may take: all of it, or each piece where `is_for_each`."""
 
     longest: float
     is_for_each: bool
 
 
-class WebBody:
+class PacedBody:
     """One streamed answer, from its request to its end.
 
     A client that has said how much it holds unread is told no more until it has taken of it.
     """
 
     def __init__(
-        self, name: str, transport: Transport, *, unread_bytes_max: int | None, patience: Patience
+        self,
+        name: str,
+        transport: Transport,
+        *,
+        unread_bytes_max: int | None,
+        patience: HttpTimeouts,
     ) -> None:
         self._name, self._transport = name, transport
         self._unread_bytes_max, self._patience = unread_bytes_max, patience
         self._told = self._taken = self._seq = 0
-        self._stirred = anyio.Event()
+        self._changed = anyio.Event()
         self._wanted = anyio.CancelScope()
 
     def take(self, news: HttpTaken) -> None:
         """Take note of what the client has read, or that it wants no more."""
         self._taken = max(self._taken, news.total_bytes)
-        self._stirred.set()
+        self._changed.set()
         if news.is_over:
             self._wanted.cancel()
 
     async def tell(
-        self, ask: Ask, url: str, *, task_status: TaskStatus[WebAnswer | HttpFailed]
+        self, ask: Ask, url: str, *, task_status: TaskStatus[HttpAnswer | HttpFailed]
     ) -> None:
         """Tell the head to whoever started this, then the body, piece by piece, to the client."""
         error, is_answered = None, False
@@ -91,8 +96,8 @@ class WebBody:
         while self._unread_bytes_max is not None and (
             self._told - self._taken >= self._unread_bytes_max
         ):
-            self._stirred = anyio.Event()
-            await self._stirred.wait()
+            self._changed = anyio.Event()
+            await self._changed.wait()
         self._told += len(piece)
         await self._say(encoded(piece), done=False)
         each = anyio.current_time() + self._patience.longest
@@ -122,20 +127,20 @@ _ANSWER_BYTES_MAX = FILE_BYTES_MAX // 16
 _PATIENCE = 300.0
 
 
-class WebMethods:
+class HttpMethods:
     """Serves one connection; whatever it has under way ends with it."""
 
     def __init__(
         self,
-        desk: Desk,
+        context: ConnectionContext,
         transport: Transport,
         tasks: TaskGroup,
         own: Mapping[str, str],
-        client: WebClient,
+        client: HttpClient,
     ) -> None:
-        self._desk, self._transport, self._tasks, self._own = desk, transport, tasks, own
+        self._context, self._transport, self._tasks, self._own = context, transport, tasks, own
         self._client = client
-        self._live: dict[str, WebBody] = {}
+        self._live: dict[str, PacedBody] = {}
 
     def handlers(self) -> Handlers:
         """Who serves which method."""
@@ -148,7 +153,7 @@ class WebMethods:
 
     async def _request(self, params: HttpParams) -> HttpResult:
         """Make a web request from here; its body comes whole, or in pieces as it comes."""
-        await self._desk.session("http")
+        await self._context.session("http")
         request = self._checked(params)
         limit = _PATIENCE if params.timeout_ms is None else params.timeout_ms / 1000
         follow = params.redirect_policy != "stop"
@@ -159,7 +164,7 @@ class WebMethods:
                 answer = await _followed(self._client, stack, request, follow=follow)
                 return _result(answer, await _whole(answer, params.url))
 
-    def _checked(self, params: HttpParams) -> WebRequest:
+    def _checked(self, params: HttpParams) -> HttpRequest:
         if params.redirect_policy not in {"follow", "stop"}:
             reason = f"unknown variant `{params.redirect_policy}`, expected `follow` or `stop`"
             raise RequestInvalid(reason=reason)
@@ -170,7 +175,7 @@ class WebMethods:
             raise RequestInvalid(reason="unreadBytesMax must be positive")
         headers = [(each.name, each.value, each.value_env_var) for each in params.headers]
         ours = {name.lower() for name, _, variable in headers if variable is not None}
-        return WebRequest(
+        return HttpRequest(
             checked_method(params.method),
             checked_url(params.url),
             checked_headers(headers, self._own),
@@ -179,14 +184,16 @@ class WebMethods:
         )
 
     async def _streamed(
-        self, params: HttpParams, request: WebRequest, *, limit: float, follow: bool
+        self, params: HttpParams, request: HttpRequest, *, limit: float, follow: bool
     ) -> HttpResult:
         """Answer with the head; the body follows from a task of its own."""
-        patience = Patience(limit, is_for_each=params.timeout_ms is None)
+        patience = HttpTimeouts(limit, is_for_each=params.timeout_ms is None)
         held = params.unread_bytes_max
-        body = WebBody(params.request_id, self._transport, unread_bytes_max=held, patience=patience)
+        body = PacedBody(
+            params.request_id, self._transport, unread_bytes_max=held, patience=patience
+        )
 
-        async def tell(*, task_status: TaskStatus[WebAnswer | HttpFailed]) -> None:
+        async def tell(*, task_status: TaskStatus[HttpAnswer | HttpFailed]) -> None:
             try:
                 await body.tell(
                     lambda stack: _followed(self._client, stack, request, follow=follow),
@@ -197,15 +204,15 @@ class WebMethods:
                 del self._live[params.request_id]
 
         self._live[params.request_id] = body
-        head: WebAnswer | HttpFailed = await self._tasks.start(tell)
+        head: HttpAnswer | HttpFailed = await self._tasks.start(tell)
         if isinstance(head, HttpFailed):
             raise head
         return _result(head, b"", is_paced=True if held is not None else UNSET)
 
 
 async def _followed(
-    client: WebClient, stack: AsyncExitStack, request: WebRequest, *, follow: bool
-) -> WebAnswer:
+    client: HttpClient, stack: AsyncExitStack, request: HttpRequest, *, follow: bool
+) -> HttpAnswer:
     """The answer to a request, or to the one that it is sent on to."""
     for _ in range(_REDIRECTS_MAX + 1):
         async with AsyncExitStack() as step:
@@ -219,7 +226,7 @@ async def _followed(
     raise HttpFailed(url=request.url.geturl(), reason="too many redirects")
 
 
-async def _whole(answer: WebAnswer, url: str) -> bytes:
+async def _whole(answer: HttpAnswer, url: str) -> bytes:
     pieces: list[bytes] = []
     size = 0
     async for piece in answer.body():
@@ -230,6 +237,6 @@ async def _whole(answer: WebAnswer, url: str) -> bytes:
     return b"".join(pieces)
 
 
-def _result(answer: WebAnswer, body: bytes, *, is_paced: bool | UnsetType = UNSET) -> HttpResult:
+def _result(answer: HttpAnswer, body: bytes, *, is_paced: bool | UnsetType = UNSET) -> HttpResult:
     headers = tuple(HttpAnswerHeader(name, value) for name, value in answer.headers)
     return HttpResult(answer.status, headers, encoded(body), is_paced)

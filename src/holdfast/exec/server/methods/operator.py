@@ -29,8 +29,8 @@ from holdfast.exec.server.model import ReadAnswer
 from holdfast.exec.server.ownership import Attached
 from holdfast.exec.server.places import Bindings
 from holdfast.exec.server.processes import signal_number
-from holdfast.exec.server.sessions import Plane
-from holdfast.exec.server.worker_threads import Hands
+from holdfast.exec.server.sessions import SessionRegistry
+from holdfast.exec.server.worker_threads import WorkerThreads
 from holdfast.rpc import Handler
 
 _BINDINGS_LANE = 0  # each change goes on from the one before
@@ -39,8 +39,10 @@ _BINDINGS_LANE = 0  # each change goes on from the one before
 class OperatorMethods:
     """Serves one connection; each call names the session that it is about."""
 
-    def __init__(self, plane: Plane, hands: Hands, bindings: Bindings | None) -> None:
-        self._plane, self._hands, self._bindings = plane, hands, bindings
+    def __init__(
+        self, sessions: SessionRegistry, workers: WorkerThreads, bindings: Bindings | None
+    ) -> None:
+        self._sessions, self._workers, self._bindings = sessions, workers, bindings
 
     def handlers(self) -> Handlers:
         """Who serves which method."""
@@ -59,7 +61,7 @@ class OperatorMethods:
         nothing(params)
         listed = tuple(
             OperatorProcess(session.id, isinstance(session.holding, Attached), process.listed())
-            for session in self._plane
+            for session in self._sessions
             for process in session.processes
         )
         return OperatorListResult(listed, await self._detached())
@@ -67,17 +69,17 @@ class OperatorMethods:
     async def _detached(self) -> tuple[DetachedProcess, ...]:
         known = {
             process.record.key: (session.id, process)
-            for session in self._plane
+            for session in self._sessions
             for process in session.processes
         }
         roots = {process.listed().pid for _, process in known.values()}
-        sessions = {session.id for session in self._plane}
+        sessions = {session.id for session in self._sessions}
         numbers = {
             number: (key, session.id)
-            for session in self._plane
+            for session in self._sessions
             for number, key in session.processes.numbers.items()
         }
-        found = await self._hands.do(lambda: detached(sessions, roots, numbers))
+        found = await self._workers.do(lambda: detached(sessions, roots, numbers))
         return tuple(
             DetachedProcess(
                 each.process.pid,
@@ -90,40 +92,40 @@ class OperatorMethods:
 
     async def _read(self, asked: OperatorReadParams) -> ReadAnswer:
         """The output of a process of any session."""
-        processes = self._plane.find(asked.session_id).processes
+        processes = self._sessions.find(asked.session_id).processes
         result, _ = await processes.get(asked.read.process_id).read(asked.read)
         return result
 
     async def _signal(self, asked: OperatorSignalParams) -> dict[str, object]:
         """Signal a process of any session."""
         number = signal_number(asked.signal)
-        await self._plane.find(asked.session_id).processes.signal(asked.process_id, number)
+        await self._sessions.find(asked.session_id).processes.signal(asked.process_id, number)
         return {}
 
     async def _terminate(self, asked: OperatorParams) -> TerminateResult:
         """End a process of any session, and all that it has started."""
-        processes = self._plane.find(asked.session_id).processes
+        processes = self._sessions.find(asked.session_id).processes
         return TerminateResult(await processes.terminate(asked.process_id))
 
     async def _end(self, asked: LabelParams) -> EndResult:
         """End all sessions of a label, with everything that they have started."""
-        return EndResult(await self._plane.end_labelled(asked.label))
+        return EndResult(await self._sessions.end_labelled(asked.label))
 
     async def _bind(self, asked: PlaceParams) -> BindResult:
         """Make a token that leads into one place and nowhere else."""
         # Only a place that somebody holds: else nobody could know what is seen in there.
         bindings = self._needed_bindings()
-        directory = await self._hands.do(lambda: os.path.realpath(asked.directory))
-        async with self._plane.site(directory).reached():
-            token = await self._hands.do(lambda: bindings.bind(directory), lane=_BINDINGS_LANE)
+        directory = await self._workers.do(lambda: os.path.realpath(asked.directory))
+        async with self._sessions.site(directory).reached():
+            token = await self._workers.do(lambda: bindings.bind(directory), lane=_BINDINGS_LANE)
         return BindResult(token)
 
     async def _unbind(self, asked: PlaceParams) -> dict[str, object]:
         """Let the tokens of a place count no more, and put out whoever came with one."""
         bindings = self._needed_bindings()
-        directory = await self._hands.do(lambda: os.path.realpath(asked.directory))
-        await self._hands.do(lambda: bindings.unbind(directory), lane=_BINDINGS_LANE)
-        self._plane.put_out(directory)
+        directory = await self._workers.do(lambda: os.path.realpath(asked.directory))
+        await self._workers.do(lambda: bindings.unbind(directory), lane=_BINDINGS_LANE)
+        self._sessions.evict(directory)
         return {}
 
     def _needed_bindings(self) -> Bindings:

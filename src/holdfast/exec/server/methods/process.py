@@ -15,7 +15,7 @@ from holdfast.exec.protocol import (
     WriteParams,
     WriteResult,
 )
-from holdfast.exec.server.context import Desk, Handlers, plain
+from holdfast.exec.server.context import ConnectionContext, Handlers, plain
 from holdfast.exec.server.model import ReadAnswer, StartAsked
 from holdfast.exec.server.processes import Processes, signal_number
 from holdfast.rpc import Handler
@@ -24,8 +24,8 @@ from holdfast.rpc import Handler
 class ProcessMethods:
     """Serves one connection; each call acts on the session that the connection has then."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: ConnectionContext) -> None:
+        self._context = context
 
     def handlers(self) -> Handlers:
         """Who serves which method; the last five are ours alone."""
@@ -43,23 +43,23 @@ class ProcessMethods:
         }
 
     async def _processes(self) -> Processes:
-        return (await self._desk.session("exec")).processes
+        return (await self._context.session("exec")).processes
 
     async def _start(self, asked: StartAsked) -> StartResult:
         """Start a process, and tell of it from its first event on."""
-        session = await self._desk.session("exec")
+        session = await self._context.session("exec")
         result, process = await session.processes.start(asked)
         # Whoever has the session by now is told; that may be another connection than the one
         # that asked.
         if session.owner is not None:
-            session.owner.welcome(process)
+            session.owner.process_started(process)
         return result
 
     async def _read(self, asked: ReadParams) -> ReadAnswer:
         """The output that is kept, from an event on; waits for more if it is asked to."""
         process = (await self._processes()).get(asked.process_id)
         result, reach = await process.read(asked)
-        self._desk.pump.caught_up(process, reach)
+        self._context.sender.caught_up(process, reach)
         return result
 
     async def _write(self, asked: WriteParams) -> WriteResult:
@@ -92,7 +92,7 @@ class ProcessMethods:
         """Remove the record and the output of a process that has ended; its id is free again."""
         process = await (await self._processes()).forget(asked.process_id)
         if process is not None:
-            self._desk.pump.forget(process)
+            self._context.sender.forget(process)
         return {}
 
     async def _list(self) -> ListResult:
