@@ -36,7 +36,7 @@ from holdfast.host.model import PromptQueued, SessionOpened
 from holdfast.host.ports import DraftRevision
 from holdfast.host.turns import SessionTurns
 from holdfast.runners.native import NativeRunner
-from holdfast.world import SystemChance, SystemClock, SystemDisk, WriterThread
+from holdfast.world import SystemClock, SystemDisk, SystemRandomSource, WriterThread
 
 STEPS, LOOKS = 2_000, ((5, 25), (100, 200), (900, 1_000), (1_900, 2_000))
 RESULT = "result " * 146  # 1 KB
@@ -135,7 +135,7 @@ async def stepped(root: Path, url: str) -> Marks:
             keys=Keys((), file=root / "keys.toml"),
             prices=load_prices(),
             clock=SystemClock(),
-            chance=SystemChance(),
+            chance=SystemRandomSource(),
         )
         async with models:
             yield AgentConfig(

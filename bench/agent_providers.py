@@ -33,7 +33,7 @@ from holdfast.agent.model import (
     UserMessage,
 )
 from holdfast.agent.providers.formats import writer
-from holdfast.world import SystemChance, SystemClock
+from holdfast.world import SystemClock, SystemRandomSource
 
 LENGTHS, REQUESTS = (10, 2_000, 4_000), 40
 CHOICE = ModelChoice("there", "some-model")
@@ -148,7 +148,7 @@ async def _asked(form: Format, messages: int, port: int) -> float:
         keys=Keys([EnvironmentKeys({"THERE_KEY": "k"})], file=Path("keys.toml")),
         prices=load_prices(),
         clock=SystemClock(),
-        chance=SystemChance(),
+        chance=SystemRandomSource(),
     ) as models:
         taken: list[float] = []
         for prompt in _grown(messages):

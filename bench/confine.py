@@ -38,7 +38,7 @@ CREATE_MOST, START_MOST = 10.0, 3.0  # milliseconds
 STARTER = """
 import json, os, sys, time
 sys.path.insert(0, sys.argv[1])
-from holdfast.confine.entry import Entry, enter
+from holdfast.confine.entry import ProcessEntry, enter
 os.sched_setaffinity(0, {int(sys.argv[2])})
 namespaces, count = [int(each) for each in sys.argv[3].split(",")], int(sys.argv[4])
 null, env, program = os.open("/dev/null", os.O_RDWR), {"PATH": "/usr/bin:/bin"}, "/bin/true"
@@ -47,9 +47,9 @@ actions = [(os.POSIX_SPAWN_DUP2, null, each) for each in range(3)]
 def plain():
     return os.posix_spawn(program, [program], env, setsid=True, file_actions=actions)
 def alone():
-    return enter(Entry([program], env, "/", program, files))
+    return enter(ProcessEntry([program], env, "/", program, files))
 def joined():
-    return enter(Entry([program], env, "/", program, files, namespaces))
+    return enter(ProcessEntry([program], env, "/", program, files, namespaces))
 taken = {plain: [], alone: [], joined: []}
 for _ in range(count):
     for start, times in taken.items():

@@ -28,13 +28,13 @@ from alternating import on_one_core
 from holdfast.world.commit_loop import GroupCommit
 from holdfast.world.disk import SystemDisk
 from holdfast.world.journal import Journal
-from holdfast.world.journal_format import Record, encode_record, write_line
+from holdfast.world.journal_format import JournalRecord, encode_record, write_line
 from holdfast.world.journal_reader import read_journal
 from holdfast.world.schema import Schema
 from holdfast.world.writer_loop import WriterThread
 
 RECORD = {"type": "message", "id": "msg_0000000003", "text": "x" * 150}
-LINE = write_line(Record(100_000, 1, 1, encode_record(RECORD)))
+LINE = write_line(JournalRecord(100_000, 1, 1, encode_record(RECORD)))
 SCHEMA: Schema[Callable[[object], object]] = Schema("bench", 1)
 TURNS, ROUNDS, APPENDS, WRITERS, APPENDS_EACH, SCANNED = 6, 3, 40, 64, 40, 100_000
 LOOPS = ("asyncio", "uvloop")

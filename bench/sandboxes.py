@@ -19,7 +19,7 @@ from time import perf_counter
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from holdfast.confine import Entry, Policy, enter, shut_in
+from holdfast.confine import ProcessEntry, SandboxPolicy, enter, prepare_sandbox
 from holdfast.confine.failures import SandboxUnavailable
 from tests.parts.codex_binary import CACHE, Unavailable, codex_home, install
 
@@ -73,16 +73,16 @@ def _measured(start: Start) -> tuple[float, float]:
 
 
 def _plain() -> None:
-    os.waitpid(enter(Entry(COMMAND, {}, "/", COMMAND[0])), 0)
+    os.waitpid(enter(ProcessEntry(COMMAND, {}, "/", COMMAND[0])), 0)
 
 
 def _ours(workspace: Path, state: Path) -> Start:
     state.mkdir()
-    policy = Policy(writable=(str(workspace),))
-    entry = Entry(COMMAND, {"PATH": "/usr/bin:/bin"}, str(workspace), COMMAND[0])
+    policy = SandboxPolicy(writable=(str(workspace),))
+    entry = ProcessEntry(COMMAND, {"PATH": "/usr/bin:/bin"}, str(workspace), COMMAND[0])
 
     def start() -> None:
-        with shut_in(entry, policy, state=state) as shut:
+        with prepare_sandbox(entry, policy, state=state) as shut:
             status = os.waitpid(enter(shut.entry), 0)[1]
         assert status == 0
 

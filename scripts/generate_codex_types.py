@@ -391,7 +391,7 @@ def _frozen(value: object) -> object:
 def _class(name: str, promise: str, lines: list[str], tag: tuple[str, str] | None = None) -> str:
     tagged = f', tag_field="{tag[0]}", tag="{tag[1]}"' if tag else ""
     body = "".join(f"    {line}\n" for line in lines)
-    return f'class {name}(Message, frozen=True{tagged}):\n    """{promise}"""\n' + (
+    return f'class {name}(WireMessage, frozen=True{tagged}):\n    """{promise}"""\n' + (
         body and "\n" + body
     )
 
@@ -446,7 +446,7 @@ def _methods(definitions: Mapping[str, Schema], direction: str) -> dict[str, str
 
 def _table(name: str, promise: str, rows: Mapping[str, str]) -> str:
     body = "".join(f'    "{method}": {kind},\n' for method, kind in rows.items())
-    return f'{name}: dict[str, type[Message]] = {{\n{body}}}\n"""{promise}"""\n'
+    return f'{name}: dict[str, type[WireMessage]] = {{\n{body}}}\n"""{promise}"""\n'
 
 
 def generate(schema: Schema, version: str) -> str:
@@ -485,7 +485,7 @@ from enum import StrEnum
 
 from msgspec import field
 
-from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.message import WireMessage
 
 """
     tables = [

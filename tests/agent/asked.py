@@ -14,7 +14,7 @@ from holdfast.agent.providers.http_response import Head
 from holdfast.agent.providers.keys import EnvironmentKeys, Keys
 from holdfast.agent.providers.registry import Format, Priced, PriceList, Prices, Provider, Rates
 from holdfast.failures import RetryPolicy
-from holdfast.world import SystemChance, SystemClock
+from holdfast.world import SystemClock, SystemRandomSource
 from tests.parts.provider_server import ProviderServer, Reply
 
 KEY = "sk-there-0123456789abcdef"
@@ -42,7 +42,7 @@ def models_at(
         keys=keys,
         prices=PRICES,
         clock=SystemClock(),
-        chance=SystemChance(),
+        chance=SystemRandomSource(),
         policy=policy,
         deadlines=deadlines,
         web=web,

@@ -110,10 +110,10 @@ def test_the_page_is_written_by_one_command(tmp_path: Path) -> None:
 
 
 _DECODE = """
-from holdfast.failures import from_wire, load_classes_with, title_of, to_wire, type_of
+from holdfast.failures import from_wire, set_class_loader, title_of, to_wire, type_of
 from holdfast.app.failure_catalogue import load_failure_classes
 assert "MODEL_KEY_MISSING" not in type_of
-load_classes_with(load_failure_classes)
+set_class_loader(load_failure_classes)
 details = {"provider": "openai", "variable": "OPENAI_API_KEY", "file": "keys.toml"}
 known = from_wire({"code": "MODEL_KEY_MISSING", "title": "Foreign", "details": details})
 print(title_of(known), known.kind.exit_status)

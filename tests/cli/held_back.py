@@ -11,7 +11,7 @@ import sys
 
 from holdfast.cli.main import main
 from holdfast.confine import kernel, restrict
-from holdfast.confine.sandbox.seccomp import Family, program
+from holdfast.confine.sandbox.seccomp import SocketFamily, program
 
 _LANDLOCK_CREATE, _ENOSYS = 444, 38
 _SETNS = {"x86_64": 308, "aarch64": 268}
@@ -28,7 +28,7 @@ if __name__ == "__main__":
     if sys.argv[1] == "outside":
         restrict.filter_calls(_refusing(_SETNS[platform.machine()]))
     else:
-        restrict.filter_calls(program(platform.machine(), tuple(Family)))
+        restrict.filter_calls(program(platform.machine(), tuple(SocketFamily)))
     if sys.argv[1] == "none":
         restrict.filter_calls(_refusing(_LANDLOCK_CREATE))
     sys.exit(main(sys.argv[2:]))

@@ -16,12 +16,12 @@ from holdfast.codex import (
     NEWEST_TESTED,
     OLDEST_SUPPORTED,
     Approval,
+    ApprovalDecision,
     AppServer,
-    Decision,
+    ConnectionState,
     Event,
     EventsDropped,
-    Health,
-    State,
+    ServerHealth,
     ThreadForkParams,
     ThreadListParams,
     ThreadOptions,
@@ -200,13 +200,13 @@ async def test_a_second_handshake_never_reaches_the_wire(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("act", "end", "state"),
     [
-        ({"kill": None}, ConnectionLost, State.CRASHED),
-        ({"exit": 3}, ConnectionLost, State.CRASHED),
-        ({"exit": 0}, ConnectionClosed, State.CLOSED),
+        ({"kill": None}, ConnectionLost, ConnectionState.CRASHED),
+        ({"exit": 3}, ConnectionLost, ConnectionState.CRASHED),
+        ({"exit": 0}, ConnectionClosed, ConnectionState.CLOSED),
     ],
 )
 async def test_the_end_of_the_server_reaches_everyone_and_nobody_reconnects(
-    act: object, end: type[Failure], state: State, tmp_path: Path
+    act: object, end: type[Failure], state: ConnectionState, tmp_path: Path
 ) -> None:
     watched = Watched()
     scenario: Scenario = {"on": {"model/list": [[]], "config/read": [[{"partial": '{"half'}, act]]}}
@@ -363,7 +363,7 @@ async def test_a_giant_message_ends_the_connection(tmp_path: Path) -> None:
     async with serving(tmp_path, scenario, message_bytes_max=2**20) as server:
         with pytest.raises(MessageTooLarge):
             await server.request("model/list")
-        assert server.state is State.CRASHED
+        assert server.state is ConnectionState.CRASHED
 
 
 @pytest.mark.promise("F19", "F20")
@@ -427,8 +427,8 @@ async def test_health_says_why_not(tmp_path: Path) -> None:
         "on": {"thread/list": [None, [{"refuse": -32603, "message": "db is gone"}]]}
     }
     async with serving(tmp_path, scenario) as server:
-        assert await server.health() == Health(True)
-        assert await server.health() == Health(False, "thread/list was refused: db is gone")
+        assert await server.health() == ServerHealth(True)
+        assert await server.health() == ServerHealth(False, "thread/list was refused: db is gone")
 
 
 @pytest.mark.promise("F25")
@@ -685,9 +685,9 @@ async def outcome(said: Sequence[tuple[str, Json]]) -> tuple[str, list[str]]:
     """Have one turn with a server that says this: its status or failure, and what was approved."""
     asked: list[str] = []
 
-    async def hook(approval: Approval) -> Decision:
+    async def hook(approval: Approval) -> ApprovalDecision:
         asked.append(type(approval).__name__)
-        return Decision.ACCEPT
+        return ApprovalDecision.ACCEPT
 
     near, far = pair()
     ended = ""

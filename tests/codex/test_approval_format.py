@@ -19,12 +19,12 @@ from holdfast.codex.approval_format import (
 )
 from holdfast.codex.model import (
     Approval,
+    ApprovalDecision,
     CommandApproval,
-    Decision,
     FileChangeApproval,
     InputApproval,
+    InputReply,
     PermissionsApproval,
-    Reply,
     ToolApproval,
 )
 from holdfast.codex.wire.generated import AddPatchChangeKind, FileUpdateChange
@@ -110,34 +110,34 @@ COMMANDS, _, FILES, PERMITS, INPUTS, CALLS, NONE = (each[2] for each in ASKED)
 @pytest.mark.parametrize(
     ("approval", "decision", "words"),
     [
-        (COMMANDS, Decision.ACCEPT, {"decision": "accept"}),
-        (COMMANDS, Decision.ACCEPT_FOR_SESSION, {"decision": "acceptForSession"}),
-        (COMMANDS, Decision.CANCEL, {"decision": "cancel"}),
-        (COMMANDS, Reply({}), {"decision": "decline"}),
-        (FILES, Decision.DECLINE, {"decision": "decline"}),
-        (PERMITS, Decision.ACCEPT, {"permissions": {"network": True}}),
+        (COMMANDS, ApprovalDecision.ACCEPT, {"decision": "accept"}),
+        (COMMANDS, ApprovalDecision.ACCEPT_FOR_SESSION, {"decision": "acceptForSession"}),
+        (COMMANDS, ApprovalDecision.CANCEL, {"decision": "cancel"}),
+        (COMMANDS, InputReply({}), {"decision": "decline"}),
+        (FILES, ApprovalDecision.DECLINE, {"decision": "decline"}),
+        (PERMITS, ApprovalDecision.ACCEPT, {"permissions": {"network": True}}),
         (
             PERMITS,
-            Decision.ACCEPT_FOR_SESSION,
+            ApprovalDecision.ACCEPT_FOR_SESSION,
             {"permissions": {"network": True}, "scope": "session"},
         ),
-        (PERMITS, Decision.DECLINE, {"permissions": {}}),
-        (INPUTS, Reply({"q": ("yes",)}), {"answers": {"q": {"answers": ["yes"]}}}),
-        (INPUTS, Decision.DECLINE, {"answers": {}}),
-        (CALLS, Decision.ACCEPT, {"action": "accept", "content": {}}),
+        (PERMITS, ApprovalDecision.DECLINE, {"permissions": {}}),
+        (INPUTS, InputReply({"q": ("yes",)}), {"answers": {"q": {"answers": ["yes"]}}}),
+        (INPUTS, ApprovalDecision.DECLINE, {"answers": {}}),
+        (CALLS, ApprovalDecision.ACCEPT, {"action": "accept", "content": {}}),
         (
             CALLS,
-            Decision.ACCEPT_FOR_SESSION,
+            ApprovalDecision.ACCEPT_FOR_SESSION,
             {"action": "accept", "content": {}, "_meta": {"persist": "session"}},
         ),
-        (CALLS, Decision.DECLINE, {"action": "decline"}),
-        (CALLS, Decision.CANCEL, {"action": "cancel"}),
-        (CALLS, Reply({}), {"action": "decline"}),
-        (NONE, Decision.ACCEPT, {"action": "decline"}),
+        (CALLS, ApprovalDecision.DECLINE, {"action": "decline"}),
+        (CALLS, ApprovalDecision.CANCEL, {"action": "cancel"}),
+        (CALLS, InputReply({}), {"action": "decline"}),
+        (NONE, ApprovalDecision.ACCEPT, {"action": "decline"}),
     ],
 )
 def test_what_is_answered(
-    approval: Approval | None, decision: Decision | Reply, words: object
+    approval: Approval | None, decision: ApprovalDecision | InputReply, words: object
 ) -> None:
     written = msgspec.json.encode(write_decision(approval, decision))
 

@@ -13,11 +13,11 @@ import pytest
 
 from holdfast.codex import (
     Approval,
+    ApprovalDecision,
     CommandApproval,
-    Decision,
     FileChangeApproval,
     Hook,
-    Reply,
+    InputReply,
     Thread,
 )
 from holdfast.rpc.failures import ConnectionLost
@@ -35,11 +35,11 @@ def decisions(directory: Path) -> list[object]:
     return [answer["result"].get("decision") for answer in answers]
 
 
-@pytest.mark.parametrize("decision", Decision)
-async def test_a_decision_reaches_the_server(decision: Decision, tmp_path: Path) -> None:
+@pytest.mark.parametrize("decision", ApprovalDecision)
+async def test_a_decision_reaches_the_server(decision: ApprovalDecision, tmp_path: Path) -> None:
     asked: list[Approval] = []
 
-    async def hook(approval: Approval) -> Decision:
+    async def hook(approval: Approval) -> ApprovalDecision:
         asked.append(approval)
         return decision
 
@@ -48,7 +48,7 @@ async def test_a_decision_reaches_the_server(decision: Decision, tmp_path: Path)
 
     assert decisions(tmp_path)[0] == decision.value
     assert isinstance(asked[0], CommandApproval)
-    if decision is not Decision.CANCEL:
+    if decision is not ApprovalDecision.CANCEL:
         assert isinstance(asked[1], FileChangeApproval)
 
 
@@ -64,9 +64,9 @@ async def test_without_a_hook_everything_is_declined(tmp_path: Path) -> None:
 async def test_a_late_hook_is_a_refusal(tmp_path: Path) -> None:
     watched = Watched()
 
-    async def hook(approval: Approval) -> Decision:
+    async def hook(approval: Approval) -> ApprovalDecision:
         await anyio.sleep(60)
-        return Decision.ACCEPT
+        return ApprovalDecision.ACCEPT
 
     options = {"approvals": hook, "approval_timeout": 0.2, "telemetry": watched.telemetry}
     async with talking(tmp_path, BEGIN, COMMAND, END, **options) as (_, thread):
@@ -87,7 +87,7 @@ async def test_a_broken_hook_is_a_refusal_and_is_logged_with_its_stack(
 ) -> None:
     watched = Watched()
 
-    async def hook(approval: Approval) -> Decision:
+    async def hook(approval: Approval) -> ApprovalDecision:
         if returns == "raises":
             raise KeyError("the hook has a bug")
         return None  # type: ignore[return-value]  # as hooks do
@@ -104,35 +104,35 @@ async def test_a_broken_hook_is_a_refusal_and_is_logged_with_its_stack(
         assert "in hook" in str(watched.of("note")[0]["stack"])
 
 
-async def cancelled_future(approval: Approval) -> Decision:
-    future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+async def cancelled_future(approval: Approval) -> ApprovalDecision:
+    future: asyncio.Future[ApprovalDecision] = asyncio.get_running_loop().create_future()
     future.cancel()
     return await future
 
 
-async def cancelled_task(approval: Approval) -> Decision:
+async def cancelled_task(approval: Approval) -> ApprovalDecision:
     task = asyncio.current_task()
     assert task is not None
     task.cancel()
     await anyio.sleep(60)
-    return Decision.ACCEPT
+    return ApprovalDecision.ACCEPT
 
 
-async def cancelled_at_the_end(approval: Approval) -> Decision:
+async def cancelled_at_the_end(approval: Approval) -> ApprovalDecision:
     task = asyncio.current_task()
     assert task is not None
     task.cancel()
-    return Decision.ACCEPT
+    return ApprovalDecision.ACCEPT
 
 
-async def raised_cancellation(approval: Approval) -> Decision:
+async def raised_cancellation(approval: Approval) -> ApprovalDecision:
     raise asyncio.CancelledError
 
 
-async def cancelled_in_a_group(approval: Approval) -> Decision:
+async def cancelled_in_a_group(approval: Approval) -> ApprovalDecision:
     async with asyncio.TaskGroup() as group:
         await group.create_task(cancelled_future(approval))
-    return Decision.ACCEPT
+    return ApprovalDecision.ACCEPT
 
 
 @pytest.mark.promise("F14")
@@ -170,20 +170,20 @@ class Outside(BaseException):
     """What `except Exception` does not catch, such as the outcome of a failed pytest test."""
 
 
-async def raises_outside(approval: Approval) -> Decision:
+async def raises_outside(approval: Approval) -> ApprovalDecision:
     raise Outside
 
 
-async def raises_a_group(approval: Approval) -> Decision:
+async def raises_a_group(approval: Approval) -> ApprovalDecision:
     raise BaseExceptionGroup("several", [Outside(), ValueError()])
 
 
-async def raises_the_end_of_a_generator(approval: Approval) -> Decision:
+async def raises_the_end_of_a_generator(approval: Approval) -> ApprovalDecision:
     raise GeneratorExit
 
 
-def plain(approval: Approval) -> Decision:
-    return Decision.ACCEPT
+def plain(approval: Approval) -> ApprovalDecision:
+    return ApprovalDecision.ACCEPT
 
 
 @pytest.mark.promise("F14")
@@ -206,29 +206,29 @@ async def test_a_hook_that_raises_anything_at_all_is_a_refusal(hook: Hook, tmp_p
 
 
 def thread_hook(release: threading.Event) -> Hook:
-    async def hook(approval: Approval) -> Decision:
+    async def hook(approval: Approval) -> ApprovalDecision:
         await anyio.to_thread.run_sync(release.wait, 60)
-        return Decision.ACCEPT
+        return ApprovalDecision.ACCEPT
 
     return hook
 
 
 def shielding_hook(release: threading.Event) -> Hook:
-    async def hook(approval: Approval) -> Decision:
+    async def hook(approval: Approval) -> ApprovalDecision:
         with anyio.CancelScope(shield=True):
             while not release.is_set():  # noqa: ASYNC110  # a hook of somebody else
                 await anyio.sleep(0.01)
-        return Decision.ACCEPT
+        return ApprovalDecision.ACCEPT
 
     return hook
 
 
 def stubborn_hook(release: threading.Event) -> Hook:
-    async def hook(approval: Approval) -> Decision:
+    async def hook(approval: Approval) -> ApprovalDecision:
         while not release.is_set():
             with suppress(asyncio.CancelledError):
                 await anyio.sleep(0.01)
-        return Decision.ACCEPT
+        return ApprovalDecision.ACCEPT
 
     return hook
 
@@ -263,7 +263,7 @@ async def test_a_hook_in_a_thread_does_not_hold_up_the_end_of_the_block(tmp_path
     release, asked = threading.Event(), anyio.Event()
     hook = thread_hook(release)
 
-    async def noting(approval: Approval) -> Decision | Reply:
+    async def noting(approval: Approval) -> ApprovalDecision | InputReply:
         asked.set()
         return await hook(approval)
 
@@ -284,13 +284,13 @@ async def test_a_request_that_was_resolved_elsewhere_withdraws_its_hook(tmp_path
     asked, withdrawn = anyio.Event(), anyio.Event()
     watched = Watched()
 
-    async def hook(approval: Approval) -> Decision:
+    async def hook(approval: Approval) -> ApprovalDecision:
         asked.set()
         try:
             await anyio.sleep(60)
         finally:
             withdrawn.set()
-        return Decision.ACCEPT
+        return ApprovalDecision.ACCEPT
 
     resolved = {"notify": "serverRequest/resolved", "params": {"threadId": "t", "requestId": 0}}
     scenario: Scenario = {
@@ -318,13 +318,13 @@ async def test_a_request_that_was_resolved_elsewhere_withdraws_its_hook(tmp_path
 async def test_a_connection_that_dies_before_the_answer_breaks_nothing_else(tmp_path: Path) -> None:
     asked, ended = anyio.Event(), anyio.Event()
 
-    async def hook(approval: Approval) -> Decision:
+    async def hook(approval: Approval) -> ApprovalDecision:
         asked.set()
         try:
             await anyio.sleep(60)
         finally:
             ended.set()
-        return Decision.ACCEPT
+        return ApprovalDecision.ACCEPT
 
     death = {"on": {"turn/start": [[BEGIN, COMMAND]], "model/list": [[{"kill": None}]]}}
     async with serving(tmp_path, death, approvals=hook) as server:
@@ -346,9 +346,9 @@ async def lost(thread: Thread) -> None:
 async def test_an_approval_does_not_hold_up_the_rest(tmp_path: Path) -> None:
     release = anyio.Event()
 
-    async def hook(approval: Approval) -> Decision:
+    async def hook(approval: Approval) -> ApprovalDecision:
         await release.wait()
-        return Decision.ACCEPT
+        return ApprovalDecision.ACCEPT
 
     async with talking(tmp_path, BEGIN, COMMAND, END, approvals=hook) as (server, thread):
         async with anyio.create_task_group() as tasks:

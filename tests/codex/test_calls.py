@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
-from holdfast.codex.calls import Calls
+from holdfast.codex.calls import RequestSender
 from holdfast.codex.failures import CodexIncompatible, CodexOverloaded
 from holdfast.codex.versions import NEWEST, OLDEST, UNKNOWN
 from holdfast.codex.wire.generated import (
@@ -30,7 +30,7 @@ from holdfast.rpc.failures import (
 )
 from holdfast.rpc.model import Dialect
 from holdfast.rpc.transports.memory import MemoryTransport, pair
-from holdfast.world.testing import SeededChance
+from holdfast.world.testing import SeededRandomSource
 from tests.codex.served import Watched
 from tests.simulation.clock import VirtualTimeLoop
 
@@ -73,7 +73,7 @@ async def calling(*script: Answer, watched: Watched | None = None) -> AsyncGener
     telemetry = (watched or Watched()).telemetry
     async with Connection(near, terms) as connection, anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve)
-        yield Talk(Calls(connection, telemetry, SeededChance(1)), server, connection)
+        yield Talk(RequestSender(connection, telemetry, SeededRandomSource(1)), server, connection)
         tasks.cancel_scope.cancel()
 
 
@@ -81,7 +81,7 @@ async def calling(*script: Answer, watched: Watched | None = None) -> AsyncGener
 class Talk:
     """Both sides of a conversation."""
 
-    calls: Calls
+    calls: RequestSender
     server: Server
     connection: Connection
 

@@ -16,7 +16,7 @@ from holdfast.codex.wire.generated import (
     TurnStartedNotification,
     WarningNotification,
 )
-from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.message import WireMessage
 from holdfast.rpc.model import Notification
 
 DELTA = "item/agentMessage/delta"
@@ -44,7 +44,7 @@ DELTA = "item/agentMessage/delta"
 )  # fmt: skip
 @pytest.mark.promise("F11", "F12")
 def test_every_piece_of_news_is_read_or_kept_as_it_came(
-    method: str, params: bytes, event: Message, thread: str | None
+    method: str, params: bytes, event: WireMessage, thread: str | None
 ) -> None:
     read = read_event(Notification(method, Raw(params)))
 
@@ -66,7 +66,7 @@ def test_every_piece_of_news_is_read_or_kept_as_it_came(
     ],
 )
 def test_which_turn_it_is_about_and_whether_that_ends(
-    event: Message, turn: str | None, *, ends: bool
+    event: WireMessage, turn: str | None, *, ends: bool
 ) -> None:
     assert (turn_of(event), is_end(event)) == (turn, ends)
 

@@ -27,7 +27,7 @@ from holdfast.codex.wire.generated import (
     TurnStartParams,
     WorkspaceWriteSandboxPolicy,
 )
-from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.message import WireMessage
 
 WORDS = st.none() | st.text(max_size=3)
 GIVEN = {"cwd": WORDS, "approval_policy": WORDS, "sandbox": WORDS, "model": WORDS}
@@ -44,7 +44,7 @@ BASES = st.sampled_from(
 def test_only_what_is_given_replaces(
     base: ThreadStartParams | ThreadResumeParams | ThreadForkParams, options: ThreadOptions
 ) -> None:
-    made: Message
+    made: WireMessage
     match base:  # the type of the parameters stays what it is
         case ThreadStartParams():
             made = thread_params(base, options)

@@ -10,10 +10,10 @@ import pytest
 from anyio.abc import TaskGroup
 from msgspec import Raw
 
-from holdfast.codex.events import Feed
+from holdfast.codex.events import EventFeed
 from holdfast.codex.failures import EventsLost, ThreadClosed, TurnInProgress
 from holdfast.codex.model import EventsDropped, UnknownEvent
-from holdfast.codex.subscriptions import Followed, Reader, Router
+from holdfast.codex.subscriptions import Router, SubscriptionReader, ThreadSubscription
 from holdfast.codex.wire.generated import (
     AgentMessageDeltaNotification,
     ThreadClosedNotification,
@@ -22,11 +22,11 @@ from holdfast.codex.wire.generated import (
     TurnStartedNotification,
     WarningNotification,
 )
-from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.message import WireMessage
 from holdfast.failures import Failure
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, RequestTimedOut
 from holdfast.rpc.model import Notification
-from holdfast.world import companions
+from holdfast.world import background_tasks
 from tests.codex.served import Watched
 from tests.simulation.clock import VirtualTimeLoop
 
@@ -43,7 +43,7 @@ def anyio_backend() -> tuple[str, dict[str, object]]:
 @pytest.fixture
 async def tasks() -> AsyncGenerator[TaskGroup]:
     """The tasks of a connection."""
-    async with companions() as tasks:
+    async with background_tasks() as tasks:
         yield tasks
 
 
@@ -67,8 +67,8 @@ def ended(turn: str) -> TurnCompletedNotification:
     return TurnCompletedNotification(Turn(turn, (), "completed"), "a")
 
 
-def reader(items_max: int = 100) -> Reader:
-    return Reader(Feed("a", items_max=items_max, bytes_max=2**20))
+def reader(items_max: int = 100) -> SubscriptionReader:
+    return SubscriptionReader(EventFeed("a", items_max=items_max, bytes_max=2**20))
 
 
 @pytest.mark.promise("F20")
@@ -112,7 +112,7 @@ async def test_a_thread_is_known_by_one_record_however_often_it_is_asked_for(
 
 
 async def test_everyone_who_reads_gets_everything_from_then_on(tasks: TaskGroup) -> None:
-    followed = Followed("a", tasks)
+    followed = ThreadSubscription("a", tasks)
     with followed.reading() as first:
         followed.take([delta("1")], 10)
         with followed.reading() as second:
@@ -130,8 +130,8 @@ async def test_a_slow_reader_is_bounded_and_others_never_notice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdfast.codex.subscriptions.ITEMS_MAX", 10)
-    followed = Followed("a", tasks)
-    got: list[Message] = []
+    followed = ThreadSubscription("a", tasks)
+    got: list[WireMessage] = []
     with followed.reading() as slow, followed.reading() as quick:
         for number in range(100):
             followed.take([delta(str(number))], 10)
@@ -171,15 +171,15 @@ async def test_what_came_before_the_end_is_read_before_the_end_is() -> None:
             await one.receive()
 
 
-def puts(one: Reader) -> None:
+def puts(one: SubscriptionReader) -> None:
     one.put([delta("x")], 1)
 
 
-def ends(one: Reader | Followed) -> None:
+def ends(one: SubscriptionReader | ThreadSubscription) -> None:
     one.end(LOST)
 
 
-def turn_ends(followed: Followed) -> None:
+def turn_ends(followed: ThreadSubscription) -> None:
     followed.take([ended("u")], 10)
 
 
@@ -191,7 +191,7 @@ def turn_ends(followed: Followed) -> None:
     ],
 )
 async def test_whoever_waits_is_woken(
-    happens: Callable[[Reader], None], outcome: list[Message] | type[Failure]
+    happens: Callable[[SubscriptionReader], None], outcome: list[WireMessage] | type[Failure]
 ) -> None:
     one = reader()
     got: list[object] = []
@@ -217,7 +217,7 @@ async def answered(turn: str) -> tuple[str, str]:
 
 @pytest.mark.promise("F21")
 async def test_one_turn_is_started_at_a_time_and_none_while_one_runs(tasks: TaskGroup) -> None:
-    followed = Followed("a", tasks)
+    followed = ThreadSubscription("a", tasks)
     answers, asked = anyio.Event(), anyio.Event()
     got: list[str] = []
 
@@ -248,7 +248,7 @@ async def test_one_turn_is_started_at_a_time_and_none_while_one_runs(tasks: Task
 async def test_a_start_whose_caller_leaves_keeps_the_thread_busy_until_it_is_answered(
     tasks: TaskGroup,
 ) -> None:
-    followed = Followed("a", tasks)
+    followed = ThreadSubscription("a", tasks)
     answers = anyio.Event()
 
     async def slow() -> tuple[str, str]:
@@ -268,7 +268,7 @@ async def test_a_start_whose_caller_leaves_keeps_the_thread_busy_until_it_is_ans
 
 
 async def test_nothing_is_sent_for_a_caller_that_is_already_cancelled(tasks: TaskGroup) -> None:
-    followed = Followed("a", tasks)
+    followed = ThreadSubscription("a", tasks)
     with anyio.CancelScope() as scope:
         scope.cancel()
         await followed.start(lambda: answered("u"))
@@ -278,7 +278,7 @@ async def test_nothing_is_sent_for_a_caller_that_is_already_cancelled(tasks: Tas
 
 
 async def test_a_start_that_fails_makes_room_for_the_next(tasks: TaskGroup) -> None:
-    followed = Followed("a", tasks)
+    followed = ThreadSubscription("a", tasks)
 
     async def fails() -> tuple[str, str]:
         raise LOST
@@ -294,7 +294,7 @@ async def test_a_start_that_fails_makes_room_for_the_next(tasks: TaskGroup) -> N
 async def test_a_start_that_times_out_leaves_a_doubt_until_a_turn_is_heard_of(
     tasks: TaskGroup,
 ) -> None:
-    followed = Followed("a", tasks)
+    followed = ThreadSubscription("a", tasks)
 
     async def late() -> tuple[str, str]:
         raise RequestTimedOut(method="turn/start", limit=1.0)
@@ -315,14 +315,14 @@ async def test_a_start_at_the_end_of_the_connection_is_told_of_that() -> None:
         await anyio.sleep_forever()
         raise AssertionError
 
-    async def start(followed: Followed) -> None:
+    async def start(followed: ThreadSubscription) -> None:
         with pytest.raises(ConnectionClosed) as closed:
             await followed.start(never)
         got.append(closed.value)
 
     async with anyio.create_task_group() as callers:
-        async with companions() as tasks:
-            callers.start_soon(start, Followed("a", tasks))
+        async with background_tasks() as tasks:
+            callers.start_soon(start, ThreadSubscription("a", tasks))
             await anyio.sleep(1)
 
     assert len(got) == 1
@@ -365,9 +365,9 @@ async def test_the_end_of_a_turn_that_names_no_thread_reaches_the_thread_of_the_
 )
 async def test_all_who_wait_for_the_end_of_a_turn_are_woken_by_it(
     tasks: TaskGroup,
-    happens: Callable[[Followed], None],
+    happens: Callable[[ThreadSubscription], None],
 ) -> None:
-    followed = Followed("a", tasks)
+    followed = ThreadSubscription("a", tasks)
     followed.take([began("u")], 10)
     woken: list[int] = []
 
@@ -388,7 +388,7 @@ async def test_all_who_wait_for_the_end_of_a_turn_are_woken_by_it(
 
 
 async def test_whoever_waits_for_a_start_learns_of_it_however_it_goes(tasks: TaskGroup) -> None:
-    followed = Followed("a", tasks)
+    followed = ThreadSubscription("a", tasks)
     woken: list[str | None] = []
 
     async def wait() -> None:

@@ -13,8 +13,8 @@ import pytest
 from holdfast.codex import (
     AgentMessageDeltaNotification,
     Approval,
-    Decision,
-    State,
+    ApprovalDecision,
+    ConnectionState,
     ThreadStartParams,
     TurnCompletedNotification,
     UnknownEvent,
@@ -22,7 +22,7 @@ from holdfast.codex import (
 from holdfast.codex import AppServer as AsyncAppServer
 from holdfast.codex import Thread as AsyncThread
 from holdfast.codex.failures import CodexNotFound, TurnInProgress
-from holdfast.codex.sync import AppServer, Thread
+from holdfast.codex.sync import SyncAppServer, SyncThread
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, RequestTimedOut
 from tests.codex.served import ENV, Scenario, sent
 from tests.codex.test_approvals import decisions
@@ -36,9 +36,9 @@ def serving(
     directory: Path,
     scenario: Mapping[str, object],
     **options: Any,  # Any: whatever `connect` takes
-) -> Generator[AppServer]:
+) -> Generator[SyncAppServer]:
     command = fake_app_server.command(scenario, directory)
-    with AppServer.connect(command=command, cwd=str(directory), env=ENV, **options) as server:
+    with SyncAppServer.connect(command=command, cwd=str(directory), env=ENV, **options) as server:
         yield server
 
 
@@ -47,7 +47,7 @@ def talking(
     directory: Path,
     *acts: Mapping[str, object],
     **options: Any,  # Any: whatever `connect` takes
-) -> Generator[tuple[AppServer, Thread]]:
+) -> Generator[tuple[SyncAppServer, SyncThread]]:
     with serving(directory, {"on": {"turn/start": [list(acts)]}}, **options) as server:
         yield server, server.start_thread(cwd=directory)
 
@@ -57,9 +57,9 @@ def public(kind: type) -> set[str]:
 
 
 def test_the_same_classes_have_the_same_methods(tmp_path: Path) -> None:
-    assert public(AppServer) == public(AsyncAppServer)
+    assert public(SyncAppServer) == public(AsyncAppServer)
     with talking(tmp_path, BEGIN, END) as (_, thread):
-        assert public(Thread) == public(AsyncThread) | {"id", "path", "model"}
+        assert public(SyncThread) == public(AsyncThread) | {"id", "path", "model"}
         assert thread.model == "fake"
 
 
@@ -80,7 +80,7 @@ def test_notifications_are_yielded_until_the_connection_ends(tmp_path: Path) -> 
 def test_whatever_a_hook_raises_in_its_thread_is_a_refusal(
     end: type[BaseException], tmp_path: Path
 ) -> None:
-    def hook(approval: Approval) -> Decision:
+    def hook(approval: Approval) -> ApprovalDecision:
         raise end
 
     with talking(tmp_path, BEGIN, {"approve": "command"}, END, approvals=hook) as (server, thread):
@@ -97,7 +97,7 @@ def test_a_turn_is_streamed_and_asked_for(tmp_path: Path) -> None:
         assert server.health().healthy
         assert (server.version, server.state, thread.active_turn) == (
             "0.166.0",
-            State.CONNECTED,
+            ConnectionState.CONNECTED,
             None,
         )
 
@@ -142,11 +142,11 @@ def test_threads_and_requests_by_plain_methods(tmp_path: Path) -> None:
     assert sent(tmp_path, "thread/start")[0]["params"] == {"sandbox": "read-only"}
 
 
-@pytest.mark.parametrize("decision", [Decision.ACCEPT, Decision.DECLINE])
-def test_a_plain_function_decides_approvals(decision: Decision, tmp_path: Path) -> None:
+@pytest.mark.parametrize("decision", [ApprovalDecision.ACCEPT, ApprovalDecision.DECLINE])
+def test_a_plain_function_decides_approvals(decision: ApprovalDecision, tmp_path: Path) -> None:
     asked: list[Approval] = []
 
-    def hook(approval: Approval) -> Decision:
+    def hook(approval: Approval) -> ApprovalDecision:
         asked.append(approval)
         return decision
 
@@ -161,9 +161,9 @@ def test_a_plain_function_decides_approvals(decision: Decision, tmp_path: Path) 
 def test_a_function_that_blocks_is_declined_at_the_deadline(tmp_path: Path) -> None:
     release = threading.Event()
 
-    def hook(approval: Approval) -> Decision:
+    def hook(approval: Approval) -> ApprovalDecision:
         release.wait(60)
-        return Decision.ACCEPT
+        return ApprovalDecision.ACCEPT
 
     try:
         with talking(
@@ -182,7 +182,7 @@ def test_one_thread_interrupts_the_turn_of_another(tmp_path: Path) -> None:
     events: list[object] = []
     begun = threading.Event()
 
-    def read(thread: Thread) -> None:
+    def read(thread: SyncThread) -> None:
         for event in thread.run("x"):
             events.append(event)
             begun.set()
@@ -216,7 +216,7 @@ def test_a_turn_that_was_left_can_be_followed(tmp_path: Path) -> None:
 
 @pytest.mark.promise("F1", "F2", "F7")
 def test_failures_are_those_of_the_asynchronous_sdk(tmp_path: Path) -> None:
-    with pytest.raises(CodexNotFound), AppServer.connect(command=["/nowhere/codex"]):
+    with pytest.raises(CodexNotFound), SyncAppServer.connect(command=["/nowhere/codex"]):
         pass
     with serving(tmp_path, {"on": {"model/list": [[], [{"kill": None}]]}}) as server:
         thread = server.start_thread()
@@ -224,7 +224,7 @@ def test_failures_are_those_of_the_asynchronous_sdk(tmp_path: Path) -> None:
             server.request("model/list", timeout=0.1)
         with pytest.raises(ConnectionLost):
             server.request("model/list")
-        assert server.state is State.CRASHED
+        assert server.state is ConnectionState.CRASHED
         with pytest.raises(ConnectionLost):
             thread.ask("x")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.codex.failures import ModelQuotaSpent
-from holdfast.codex.model import Answer, UnknownEvent
-from holdfast.codex.turns import Gathered, Turns
+from holdfast.codex.model import TurnOutcome, UnknownEvent
+from holdfast.codex.turns import TurnCollector, TurnTracker
 from holdfast.codex.wire.generated import (
     AddPatchChangeKind,
     AgentMessageDeltaNotification,
@@ -21,7 +21,7 @@ from holdfast.codex.wire.generated import (
     TurnError,
     TurnStartedNotification,
 )
-from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.message import WireMessage
 
 CHANGE = FileUpdateChange(AddPatchChangeKind(), "+x", "/p/x")
 
@@ -30,7 +30,7 @@ def began(turn: str) -> TurnStartedNotification:
     return TurnStartedNotification(Turn(turn, (), "inProgress"), "t")
 
 
-def ended(turn: str, status: str = "completed", error: TurnError | None = None) -> Message:
+def ended(turn: str, status: str = "completed", error: TurnError | None = None) -> WireMessage:
     return TurnCompletedNotification(Turn(turn, (), status, error=error), "t")
 
 
@@ -61,8 +61,8 @@ def said(text: str) -> ItemCompletedNotification:
     ],
 )
 @pytest.mark.promise("F21")
-def test_the_active_turn(events: list[Message | str], active: str | None) -> None:
-    turns = Turns("t")
+def test_the_active_turn(events: list[WireMessage | str], active: str | None) -> None:
+    turns = TurnTracker("t")
     for event in events:
         turns.started(event) if isinstance(event, str) else turns.take(event)
 
@@ -79,9 +79,9 @@ def test_the_active_turn(events: list[Message | str], active: str | None) -> Non
     ],
 )
 def test_a_turn_that_is_answered_for_begins_with_its_news(
-    events: list[Message | str], *, has_begun: bool
+    events: list[WireMessage | str], *, has_begun: bool
 ) -> None:
-    turns = Turns("t")
+    turns = TurnTracker("t")
     for event in events:
         turns.started(event) if isinstance(event, str) else turns.take(event)
 
@@ -89,7 +89,7 @@ def test_a_turn_that_is_answered_for_begins_with_its_news(
 
 
 def test_a_turn_that_is_found_has_begun_unless_it_has_ended() -> None:
-    turns = Turns("t")
+    turns = TurnTracker("t")
     turns.found("a")
     found = turns.active, turns.has_begun
     turns.take(ended("a"))
@@ -100,7 +100,7 @@ def test_a_turn_that_is_found_has_begun_unless_it_has_ended() -> None:
 
 
 def test_no_turn_is_active_after_the_end_even_if_an_answer_says_so() -> None:
-    turns = Turns("t")
+    turns = TurnTracker("t")
     turns.end()
     turns.started("a")
 
@@ -108,7 +108,7 @@ def test_no_turn_is_active_after_the_end_even_if_an_answer_says_so() -> None:
 
 
 def test_what_a_file_change_would_do_is_known_while_it_waits() -> None:
-    turns = Turns("t")
+    turns = TurnTracker("t")
     item = FileChangeThreadItem(id="i", changes=(CHANGE,), status="inProgress")
     turns.take(ItemStartedNotification(thread_id="t", turn_id="u", started_at_ms=1, item=item))
 
@@ -118,7 +118,7 @@ def test_what_a_file_change_would_do_is_known_while_it_waits() -> None:
 
 
 def test_a_tool_call_is_found_by_what_it_is_while_it_waits() -> None:
-    turns = Turns("t")
+    turns = TurnTracker("t")
     items = [
         McpToolCallThreadItem(id=id_, arguments={"n": n}, server="s", status="inProgress", tool="x")
         for n, id_ in enumerate(("i", "j"))
@@ -134,20 +134,20 @@ def test_a_tool_call_is_found_by_what_it_is_while_it_waits() -> None:
 
 
 def test_an_answer_is_made_of_completed_items_alone() -> None:
-    gathered = Gathered()
+    gathered = TurnCollector()
     first = [
         gathered.take(event)
         for event in (said("one"), AgentMessageDeltaNotification("t", "u", "i", "x"), said("two"))
     ]
 
     assert first == [None] * 3
-    assert gathered.take(ended("u")) == Answer(
+    assert gathered.take(ended("u")) == TurnOutcome(
         "completed", "two", (said("one").item, said("two").item), None, None
     )
 
 
 def test_a_failed_turn_has_its_failure_in_the_answer() -> None:
-    answer = Gathered().take(
+    answer = TurnCollector().take(
         ended("u", "failed", TurnError("no more", codex_error_info="usageLimitExceeded"))
     )
 

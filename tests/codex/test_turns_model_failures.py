@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.codex.failures import (
-    ContextExhausted,
+    CodexContextExhausted,
+    CodexSandboxFailed,
     ModelAuth,
     ModelLimited,
     ModelMissing,
@@ -13,7 +14,6 @@ from holdfast.codex.failures import (
     ModelRefused,
     ModelUnavailable,
     PolicyRefused,
-    SandboxFailed,
     TurnFailed,
 )
 from holdfast.codex.turns import failure_of
@@ -24,7 +24,7 @@ from holdfast.failures import Failure
 @pytest.mark.parametrize(
     ("info", "expected", "retryable"),
     [
-        ("contextWindowExceeded", ContextExhausted, False),
+        ("contextWindowExceeded", CodexContextExhausted, False),
         ("usageLimitExceeded", ModelQuotaSpent, False),
         ("sessionBudgetExceeded", ModelQuotaSpent, False),
         ("rateLimitExceeded", ModelLimited, True),
@@ -34,7 +34,7 @@ from holdfast.failures import Failure
         ("unauthorized", ModelAuth, False),
         ("badRequest", ModelRefused, False),
         ("cyberPolicy", PolicyRefused, False),
-        ("sandboxError", SandboxFailed, False),
+        ("sandboxError", CodexSandboxFailed, False),
         ("other", TurnFailed, True),
         ("aNameOfTomorrow", TurnFailed, True),
         (None, TurnFailed, True),

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.confine.entry import Entry, enter
-from holdfast.confine.policy import Limits, Policy, Strength
-from holdfast.confine.sandbox.sandbox import Shut, shut_in
+from holdfast.confine.entry import ProcessEntry, enter
+from holdfast.confine.policy import ResourceLimits, SandboxPolicy, Strength
+from holdfast.confine.sandbox.sandbox import SandboxedEntry, prepare_sandbox
 
-SMALL = Limits(
+SMALL = ResourceLimits(
     processes=64,
     memory_bytes=256 << 20,
     file_bytes=32 << 20,
@@ -48,27 +48,27 @@ class Stage:
     state: Path
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> SandboxPolicy:
         """The usual policy: the workspace can be written, little of the machine be used."""
-        return Policy(writable=(str(self.workspace),), limits=SMALL)
+        return SandboxPolicy(writable=(str(self.workspace),), limits=SMALL)
 
     def run(
         self,
         *command: str,
-        policy: Policy | None = None,
+        policy: SandboxPolicy | None = None,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
     ) -> Outcome:
         """Run a command, shut in, and wait for its end."""
         entry = plain(command, self.workspace if cwd is None else cwd, {**PATH, **(env or {})})
-        with shut_in(entry, policy or self.policy, state=self.state) as shut:
+        with prepare_sandbox(entry, policy or self.policy, state=self.state) as shut:
             return self.ended(shut)
 
-    def shell(self, script: str, policy: Policy | None = None) -> Outcome:
+    def shell(self, script: str, policy: SandboxPolicy | None = None) -> Outcome:
         """Run a script of the shell."""
         return self.run("sh", "-c", script, policy=policy)
 
-    def ended(self, shut: Shut) -> Outcome:
+    def ended(self, shut: SandboxedEntry) -> Outcome:
         """Start what is shut in, and wait for its end."""
         names = [self.state / "stdout", self.state / "stderr"]
         nothing = os.open(os.devnull, os.O_RDONLY)
@@ -96,15 +96,17 @@ def stage(directory: Path) -> Stage:
     return made
 
 
-def plain(command: Sequence[str], cwd: str | Path, env: Mapping[str, str]) -> Entry:
+def plain(command: Sequence[str], cwd: str | Path, env: Mapping[str, str]) -> ProcessEntry:
     """The entry of a command that is not shut in."""
-    return Entry(command, env, str(cwd), command[0])
+    return ProcessEntry(command, env, str(cwd), command[0])
 
 
-def run_to_end(entry: Entry, files: Mapping[int, int]) -> int:
+def run_to_end(entry: ProcessEntry, files: Mapping[int, int]) -> int:
     """Enter with these descriptors beside its own, and wait for the end."""
     first = {**files, **entry.files}
     pid = enter(
-        Entry(**{name: getattr(entry, name) for name in Entry.__slots__} | {"files": first})
+        ProcessEntry(
+            **{name: getattr(entry, name) for name in ProcessEntry.__slots__} | {"files": first}
+        )
     )
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.entry import Entry, enter
+from holdfast.confine.entry import ProcessEntry, enter
 from tests.confine.workshop import ENV, PYTHON, Workshop
 from tests.parts.family import our_children
 
@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 
-def said(entry: Entry) -> tuple[int, str]:
+def said(entry: ProcessEntry) -> tuple[int, str]:
     """What it says, and how it ends."""
     output, null = os.memfd_create("output"), os.open(os.devnull, os.O_RDWR)
     try:
@@ -35,8 +35,8 @@ def said(entry: Entry) -> tuple[int, str]:
         os.close(null)
 
 
-def order(*argv: str, cwd: str = "/", namespaces: Sequence[int] = ()) -> Entry:
-    return Entry(argv, ENV, cwd, argv[0], namespaces=namespaces)
+def order(*argv: str, cwd: str = "/", namespaces: Sequence[int] = ()) -> ProcessEntry:
+    return ProcessEntry(argv, ENV, cwd, argv[0], namespaces=namespaces)
 
 
 @pytest.fixture(params=["host", "place"])

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.confine.failures import SandboxRequestUnfit
-from holdfast.confine.filesystem import beneath, ground, look, look_inside, resolved
-from holdfast.confine.policy import ABSENT, Found, Sort
+from holdfast.confine.filesystem import beneath, directory_info, path_info, resolved, system_paths
+from holdfast.confine.policy import ABSENT, PathInfo, PathType
 
 
 @pytest.fixture
@@ -25,15 +25,15 @@ def directory(tmp_path: Path) -> Path:
 def test_each_sort_is_known_from_here_and_from_another_root(directory: Path) -> None:
     root = os.open(directory, os.O_PATH | os.O_DIRECTORY)
     expected = {
-        "directory": Found(Sort.DIRECTORY, 2),
-        "fifo": Found(Sort.OTHER),
-        "file": Found(Sort.FILE, 2),
-        "link": Found(Sort.LINK),
-        "second": Found(Sort.FILE, 2),
+        "directory": PathInfo(PathType.DIRECTORY, 2),
+        "fifo": PathInfo(PathType.OTHER),
+        "file": PathInfo(PathType.FILE, 2),
+        "link": PathInfo(PathType.LINK),
+        "second": PathInfo(PathType.FILE, 2),
     }
     try:
-        here = look_inside(str(directory), root=None)
-        there = {path: look(path, root=root) for path in ("/file", "/file/below", "/absent")}
+        here = directory_info(str(directory), root=None)
+        there = {path: path_info(path, root=root) for path in ("/file", "/file/below", "/absent")}
     finally:
         os.close(root)
     assert {Path(path).name: found for path, found in here.items()} == expected
@@ -53,7 +53,7 @@ def test_links_are_followed_in_our_view_and_refused_in_another(directory: Path) 
 
 
 def test_the_ground_is_what_this_machine_has() -> None:
-    found = ground()
+    found = system_paths()
     assert "/usr" in found.paths
     assert all(os.path.exists(path) for path in found.paths)
     assert "/etc/shadow" not in found.paths

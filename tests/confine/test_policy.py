@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.confine.failures import SandboxRequestUnfit
-from holdfast.confine.policy import ENVIRONMENT, Policy, allowed_environment, checked, is_within
+from holdfast.confine.policy import (
+    ENVIRONMENT,
+    SandboxPolicy,
+    allowed_environment,
+    checked,
+    is_within,
+)
 
 CANARIES = (
     "ANTHROPIC_API_KEY",
@@ -38,31 +44,33 @@ CANARIES = (
 @pytest.mark.parametrize(
     "policy",
     [
-        Policy(writable=("/",)),
-        Policy(readable=("/",)),
-        Policy(readable=("//",)),
-        Policy(writable=("relative",)),
-        Policy(writable=("/work/../etc",)),
-        Policy(writable=("/work/",)),
-        Policy(readable=("/wo\0rk",)),
-        Policy(readable=("",)),
-        Policy(writable=("/usr",)),
-        Policy(writable=("/etc/cron.d",)),
-        Policy(writable=("/proc/1/root",)),
-        Policy(writable=("/work",), protected=("/etc",)),
-        Policy(writable=("/work",), protected=("../other",)),
-        Policy(writable=("/work",), protected=("a//b",)),
-        Policy(writable=("/work", "/work/.git/hooks")),
-        Policy(writable=("/work", "/work/.claude/commands")),
+        SandboxPolicy(writable=("/",)),
+        SandboxPolicy(readable=("/",)),
+        SandboxPolicy(readable=("//",)),
+        SandboxPolicy(writable=("relative",)),
+        SandboxPolicy(writable=("/work/../etc",)),
+        SandboxPolicy(writable=("/work/",)),
+        SandboxPolicy(readable=("/wo\0rk",)),
+        SandboxPolicy(readable=("",)),
+        SandboxPolicy(writable=("/usr",)),
+        SandboxPolicy(writable=("/etc/cron.d",)),
+        SandboxPolicy(writable=("/proc/1/root",)),
+        SandboxPolicy(writable=("/work",), protected=("/etc",)),
+        SandboxPolicy(writable=("/work",), protected=("../other",)),
+        SandboxPolicy(writable=("/work",), protected=("a//b",)),
+        SandboxPolicy(writable=("/work", "/work/.git/hooks")),
+        SandboxPolicy(writable=("/work", "/work/.claude/commands")),
     ],
 )
-def test_what_makes_no_sense_is_refused(policy: Policy) -> None:
+def test_what_makes_no_sense_is_refused(policy: SandboxPolicy) -> None:
     with pytest.raises(SandboxRequestUnfit):
         checked(policy)
 
 
 def test_what_makes_sense_stays_as_it_is() -> None:
-    policy = Policy(readable=("/opt/x",), writable=("/work", "/work/.github"), hidden=("/work/s",))
+    policy = SandboxPolicy(
+        readable=("/opt/x",), writable=("/work", "/work/.github"), hidden=("/work/s",)
+    )
     assert checked(policy) == policy
 
 

@@ -7,20 +7,24 @@ import pytest
 from holdfast.confine.failures import SandboxRequestUnfit
 from holdfast.confine.policy import (
     ABSENT,
-    Found,
-    Guard,
-    Guarding,
-    Sort,
+    PathInfo,
+    PathType,
+    ProtectedPath,
+    Protection,
     bare_names,
     candidates,
-    guards,
     nested_names,
-    stand_in,
+    placeholder_content,
+    protected_paths,
 )
 
 NAMES = (".git/hooks", ".git/config", ".codex")
-DIRECTORY, FILE, LINK = Found(Sort.DIRECTORY), Found(Sort.FILE), Found(Sort.LINK)
-PINNED, KEPT, EMPTY = Guarding.PINNED, Guarding.READ_ONLY, Guarding.ABSENT
+DIRECTORY, FILE, LINK = (
+    PathInfo(PathType.DIRECTORY),
+    PathInfo(PathType.FILE),
+    PathInfo(PathType.LINK),
+)
+PINNED, KEPT, EMPTY = Protection.PINNED, Protection.READ_ONLY, Protection.ABSENT
 
 
 def test_every_directory_on_the_way_is_looked_at() -> None:
@@ -52,8 +56,10 @@ def test_every_directory_on_the_way_is_looked_at() -> None:
         ),
     ],
 )
-def test_guards(found: dict[str, Found], expected: dict[str, Guarding]) -> None:
-    assert guards("/w", NAMES, found) == tuple(Guard(p, expected[p]) for p in sorted(expected))
+def test_guards(found: dict[str, PathInfo], expected: dict[str, Protection]) -> None:
+    assert protected_paths("/w", NAMES, found) == tuple(
+        ProtectedPath(p, expected[p]) for p in sorted(expected)
+    )
 
 
 def test_further_down_git_is_kept_and_others_only_where_they_are() -> None:
@@ -65,7 +71,7 @@ def test_further_down_git_is_kept_and_others_only_where_they_are() -> None:
 def test_a_name_that_is_protected_whole_stays_so_whatever_is_protected_in_it() -> None:
     found = {"/w/.git": DIRECTORY, "/w/.git/hooks": DIRECTORY}
     for names in ((".git", ".git/hooks"), (".git/hooks", ".git")):
-        assert Guard("/w/.git", KEPT) in guards("/w", names, found)
+        assert ProtectedPath("/w/.git", KEPT) in protected_paths("/w", names, found)
 
 
 @pytest.mark.parametrize(
@@ -74,18 +80,18 @@ def test_a_name_that_is_protected_whole_stays_so_whatever_is_protected_in_it() -
         {"/w/.git": LINK},
         {"/w/.codex": LINK},
         {"/w/.git": DIRECTORY, "/w/.git/hooks": LINK},
-        {"/w/.git": DIRECTORY, "/w/.git/config": Found(Sort.FILE, names=2)},
+        {"/w/.git": DIRECTORY, "/w/.git/config": PathInfo(PathType.FILE, names=2)},
     ],
 )
-def test_what_cannot_be_kept_is_refused(found: dict[str, Found]) -> None:
+def test_what_cannot_be_kept_is_refused(found: dict[str, PathInfo]) -> None:
     with pytest.raises(SandboxRequestUnfit):
-        guards("/w", NAMES, found)
+        protected_paths("/w", NAMES, found)
 
 
 def test_what_stands_in_means_to_git_that_nothing_is_there() -> None:
     paths = ("/w/.git/commondir", "/w/.git/config", "/w/.git/hooks", "/w/.envrc", "/w/.git")
-    assert [stand_in(path) for path in paths] == [b".\n", b"", None, None, None]
-    assert Found(Sort.ABSENT) == ABSENT
+    assert [placeholder_content(path) for path in paths] == [b".\n", b"", None, None, None]
+    assert PathInfo(PathType.ABSENT) == ABSENT
 
 
 @pytest.mark.parametrize(
@@ -108,11 +114,16 @@ def test_what_stands_in_means_to_git_that_nothing_is_there() -> None:
     ],
 )
 def test_no_directory_becomes_a_bare_repository(
-    found: dict[str, Found], is_below: bool, expected: tuple[str, ...]
+    found: dict[str, PathInfo], is_below: bool, expected: tuple[str, ...]
 ) -> None:
     assert bare_names(found, is_below_repository=is_below) == expected
 
 
 def test_a_file_stands_in_for_what_git_wants_as_a_directory() -> None:
-    assert stand_in("/w/HEAD") == stand_in("/w/refs") == stand_in("/w/objects") == b""
-    assert stand_in("/w/.githooks") is None
+    assert (
+        placeholder_content("/w/HEAD")
+        == placeholder_content("/w/refs")
+        == placeholder_content("/w/objects")
+        == b""
+    )
+    assert placeholder_content("/w/.githooks") is None

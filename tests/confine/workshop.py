@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.entry import Entry, enter
+from holdfast.confine.entry import ProcessEntry, enter
 from holdfast.confine.model import PlaceSpec
 from holdfast.confine.place.creation import create
 from holdfast.confine.place.place import Place, end, find, places
@@ -71,7 +71,9 @@ def run(
     null = os.open(os.devnull, os.O_RDWR)
     try:
         given = {null: 0, output: 1, **(files or {})}
-        entry = Entry(argv, env, cwd, argv[0], {**given, os.dup(output): 2}, place.namespaces)
+        entry = ProcessEntry(
+            argv, env, cwd, argv[0], {**given, os.dup(output): 2}, place.namespaces
+        )
         status = os.waitstatus_to_exitcode(os.waitpid(enter(entry), 0)[1])
         return status, os.pread(output, 10_000_000, 0).decode("utf-8", "surrogateescape")
     finally:

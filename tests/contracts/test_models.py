@@ -15,7 +15,7 @@ from holdfast.agent.providers.registry import Format, Provider
 from holdfast.agent.providers.scripted import ScriptedAnswer, ScriptedModels
 from holdfast.agent.testing import ModelsContract, Prepare
 from holdfast.failures import RetryPolicy
-from holdfast.world import SystemChance, SystemClock
+from holdfast.world import SystemClock, SystemRandomSource
 from tests.parts.provider_server import ProviderServer, reply
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,7 @@ class TestHttpModels(ModelsContract):
                     keys=keys,
                     prices=load_prices(),
                     clock=SystemClock(),
-                    chance=SystemChance(),
+                    chance=SystemRandomSource(),
                     policy=POLICY,
                 ) as models:
                     yield models

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.failures import (
-    Again,
-    Enough,
     Failure,
+    GiveUp,
     Recovery,
+    RetryLater,
     RetryPolicy,
-    decide,
+    retry_decision,
 )
 from holdfast.rpc.failures import TooManyRequests
 
@@ -35,40 +35,40 @@ def test_the_default_is_three_retries_shortly_then_slower() -> None:
 @pytest.mark.parametrize(
     ("held", "attempt", "safe", "chance", "verdict"),
     [
-        (failure(), 1, True, 0.0, Again(0.1, 2)),
-        (failure(), 2, True, 0.0, Again(1.0, 3)),
-        (failure(), 2, True, 0.5, Again(1.5, 3)),
-        (failure(), 3, True, 0.0, Again(4.0, 4)),
-        (failure(), 3, True, 0.75, Again(7.0, 4)),
-        (failure(), 4, True, 0.0, Enough("tried often enough")),
-        (failure(), 100, True, 0.0, Enough("tried often enough")),
-        (failure(retryable=False), 1, True, 0.0, Enough("repeating cannot help")),
-        (failure(), 1, False, 0.0, Enough("repeating is not safe")),
-        (failure(retryable=False), 1, False, 0.0, Enough("repeating cannot help")),
-        (failure(retry_after=7.0), 1, True, 0.9, Again(7.0, 2)),
-        (failure(retry_after=0.0), 3, True, 0.5, Again(6.0, 4)),
-        (failure(retry_after=-3.0), 1, True, 0.0, Again(0.1, 2)),
-        (failure(retry_after=0.3), 1, True, 0.0, Again(0.3, 2)),
-        (failure(retry_after=0.3), 3, True, 0.0, Again(0.3, 4)),
-        (failure(retry_after=1.0), 3, True, 0.0, Again(1.0, 4)),
-        (failure(retry_after=60.0), 1, True, 0.0, Again(60.0, 2)),
-        (failure(retry_after=60.1), 1, True, 0.0, Enough("asked to wait longer than allowed")),
+        (failure(), 1, True, 0.0, RetryLater(0.1, 2)),
+        (failure(), 2, True, 0.0, RetryLater(1.0, 3)),
+        (failure(), 2, True, 0.5, RetryLater(1.5, 3)),
+        (failure(), 3, True, 0.0, RetryLater(4.0, 4)),
+        (failure(), 3, True, 0.75, RetryLater(7.0, 4)),
+        (failure(), 4, True, 0.0, GiveUp("tried often enough")),
+        (failure(), 100, True, 0.0, GiveUp("tried often enough")),
+        (failure(retryable=False), 1, True, 0.0, GiveUp("repeating cannot help")),
+        (failure(), 1, False, 0.0, GiveUp("repeating is not safe")),
+        (failure(retryable=False), 1, False, 0.0, GiveUp("repeating cannot help")),
+        (failure(retry_after=7.0), 1, True, 0.9, RetryLater(7.0, 2)),
+        (failure(retry_after=0.0), 3, True, 0.5, RetryLater(6.0, 4)),
+        (failure(retry_after=-3.0), 1, True, 0.0, RetryLater(0.1, 2)),
+        (failure(retry_after=0.3), 1, True, 0.0, RetryLater(0.3, 2)),
+        (failure(retry_after=0.3), 3, True, 0.0, RetryLater(0.3, 4)),
+        (failure(retry_after=1.0), 3, True, 0.0, RetryLater(1.0, 4)),
+        (failure(retry_after=60.0), 1, True, 0.0, RetryLater(60.0, 2)),
+        (failure(retry_after=60.1), 1, True, 0.0, GiveUp("asked to wait longer than allowed")),
         (
             failure(retry_after=float("inf")),
             1,
             True,
             0.0,
-            Enough("asked to wait longer than allowed"),
+            GiveUp("asked to wait longer than allowed"),
         ),
-        (failure(retry_after=7.0), 4, True, 0.0, Enough("tried often enough")),
-        (failure(retryable=False, retry_after=7.0), 1, True, 0.0, Enough("repeating cannot help")),
-        (failure(retry_after=7.0), 1, False, 0.0, Enough("repeating is not safe")),
+        (failure(retry_after=7.0), 4, True, 0.0, GiveUp("tried often enough")),
+        (failure(retryable=False, retry_after=7.0), 1, True, 0.0, GiveUp("repeating cannot help")),
+        (failure(retry_after=7.0), 1, False, 0.0, GiveUp("repeating is not safe")),
     ],
 )
 def test_verdict(
-    held: Failure, attempt: int, safe: bool, chance: float, verdict: Again | Enough
+    held: Failure, attempt: int, safe: bool, chance: float, verdict: RetryLater | GiveUp
 ) -> None:
-    assert decide(held, attempt=attempt, safe=safe, chance=chance, policy=POLICY) == verdict
+    assert retry_decision(held, attempt=attempt, safe=safe, chance=chance, policy=POLICY) == verdict
 
 
 @st.composite
@@ -96,9 +96,9 @@ def test_whatever_the_numbers(  # one argument for each number
     safe: bool,
 ) -> None:
     held = failure(retryable=retryable, retry_after=retry_after)
-    verdict = decide(held, attempt=attempt, safe=safe, chance=chance, policy=policy)
+    verdict = retry_decision(held, attempt=attempt, safe=safe, chance=chance, policy=policy)
 
-    if isinstance(verdict, Again):
+    if isinstance(verdict, RetryLater):
         assert retryable
         assert safe
         assert attempt <= len(policy.waits)
@@ -114,8 +114,10 @@ def test_whatever_the_numbers(  # one argument for each number
 def test_trying_always_ends(policy: RetryPolicy, chance: float) -> None:
     attempt, waited = 1, 0.0
     while isinstance(
-        verdict := decide(failure(), attempt=attempt, safe=True, chance=chance, policy=policy),
-        Again,
+        verdict := retry_decision(
+            failure(), attempt=attempt, safe=True, chance=chance, policy=policy
+        ),
+        RetryLater,
     ):
         attempt, waited = verdict.attempt, waited + verdict.wait
 

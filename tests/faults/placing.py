@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast.confine.entry import Entry, enter
+from holdfast.confine.entry import ProcessEntry, enter
 from holdfast.confine.failures import PlaceHeld, PlaceLost, PlaceUnavailable
 from holdfast.confine.model import PlaceSpec
 from holdfast.confine.place.creation import create
@@ -37,7 +37,7 @@ def main(draft: str, project: str) -> None:
         with place:
             print("join", flush=True)
             argv = ("/bin/sh", "-c", SCRIPT)
-            entry = Entry(argv, {}, project, argv[0], {0: 0, 2: 2}, place.namespaces)
+            entry = ProcessEntry(argv, {}, project, argv[0], {0: 0, 2: 2}, place.namespaces)
             try:
                 os.waitpid(enter(entry), 0)
             except OSError as error:  # somebody has killed the holder under our feet

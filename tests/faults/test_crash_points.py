@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.world.journal_format import Record, encode_record, write_line
+from holdfast.world.journal_format import JournalRecord, encode_record, write_line
 from tests.faults.forking import FORKS, ended, start
 from tests.faults.keeper import LOG, SCHEMA, main_when_told
 from tests.faults.verdict import Before, Told, complaints
@@ -31,8 +31,8 @@ OPENING = b'{"format":1,"log":"%b","schema":"%b","repairs":{}}' % (
     SCHEMA.name.encode(),
 )
 LINES = [
-    write_line(Record(0, 1, 1, OPENING, is_opening=True)),
-    *(write_line(Record(seq, 1, 1, encode_record([100 + seq, "old"]))) for seq in (1, 2, 3)),
+    write_line(JournalRecord(0, 1, 1, OPENING, is_opening=True)),
+    *(write_line(JournalRecord(seq, 1, 1, encode_record([100 + seq, "old"]))) for seq in (1, 2, 3)),
 ]
 SCENARIOS = {
     "new": Before(),

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
-from holdfast.world import Opening, Root
+from holdfast.world import OpenMode, Root
 from holdfast.world.files_beneath import open_by_walking
 from holdfast.world.openat2 import has_openat2, open_beneath
 from tests.faults.swapping import INSIDE, SECRET, lay_traps, swapping, traps
@@ -60,13 +60,13 @@ def test_no_swap_leads_outside(
     with Root.at(place / "root", opener=opener) as root, swapping(*traps(place, where)):
 
         def read() -> bytes:
-            with root.open(PATH, Opening.READ, follow=follow) as file:
+            with root.open(PATH, OpenMode.READ, follow=follow) as file:
                 return file.readall()
 
         def write() -> bytes:
-            with root.open(PATH, Opening.APPEND, follow=follow) as file:
+            with root.open(PATH, OpenMode.APPEND, follow=follow) as file:
                 file.write(b"")
-            with root.open(RelativePath.of("a/b/new"), Opening.REPLACE) as file:
+            with root.open(RelativePath.of("a/b/new"), OpenMode.REPLACE) as file:
                 file.write(b"")
             return INSIDE
 
@@ -87,7 +87,7 @@ def test_renames_elsewhere_do_not_get_in_the_way(place: Path) -> None:
     with Root.at(place / "root") as root, swapping(place / "one", place / "other"):
 
         def read() -> bytes:
-            with root.open(RelativePath.of("winding"), Opening.READ, follow=True) as file:
+            with root.open(RelativePath.of("winding"), OpenMode.READ, follow=True) as file:
                 return file.readall()
 
         found = count(read, 3_000)

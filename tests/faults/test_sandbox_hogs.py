@@ -13,11 +13,11 @@ from time import monotonic
 
 import pytest
 
-from holdfast.confine.entry import Entry, enter
+from holdfast.confine.entry import ProcessEntry, enter
 from holdfast.confine.policy import Strength
 from holdfast.confine.sandbox.placeholder_sweeper import clean
 from holdfast.confine.sandbox.preflight import preflight
-from holdfast.confine.sandbox.sandbox import Shut, make_group, shut_in
+from holdfast.confine.sandbox.sandbox import SandboxedEntry, make_group, prepare_sandbox
 from tests.confine.shutting import PATH, PYTHON, SMALL, Stage, plain, stage
 from tests.parts.ordinary_user import run_tests_as_ordinary_user
 
@@ -58,7 +58,7 @@ def test_a_fork_bomb_ends_at_its_limit(here: Stage) -> None:
 def test_a_fork_bomb_dies_with_its_sandbox(here: Stage) -> None:
     if not _is_counted():
         pytest.skip("root without control groups: nothing counts processes here")
-    with shut_in(
+    with prepare_sandbox(
         plain(["sh", "-c", BOMB], here.workspace, PATH), here.policy, state=here.state
     ) as s:
         pid = enter(_quiet(s))
@@ -80,7 +80,9 @@ def test_beside_one_who_takes_everything_others_work(tmp_path: Path) -> None:
     if not _is_counted():
         pytest.skip("root without control groups: nothing counts processes here")
     hog, other = stage(tmp_path / "hog"), stage(tmp_path / "other")
-    with shut_in(plain(["sh", "-c", HOG], hog.workspace, PATH), hog.policy, state=hog.state) as s:
+    with prepare_sandbox(
+        plain(["sh", "-c", HOG], hog.workspace, PATH), hog.policy, state=hog.state
+    ) as s:
         pid = enter(_quiet(s))
         _wait_for(lambda: _count_inside(pid) >= 8)
         # Only its own files: placeholders of protected names (`HEAD`, for one) may be beside them.
@@ -135,7 +137,7 @@ def test_descriptors_end_at_their_limit(here: Stage) -> None:
 def test_a_hundred_gigabytes_of_output_wait_for_their_reader(here: Stage) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     entry = plain(["sh", "-c", "yes | head -c 100G"], here.workspace, PATH)
-    with shut_in(entry, here.policy, state=here.state) as shut:
+    with prepare_sandbox(entry, here.policy, state=here.state) as shut:
         hears, tells = os.pipe()
         pid = enter(replace(shut.entry, files={tells: 1, **shut.entry.files}))
         os.close(tells)
@@ -150,7 +152,7 @@ def test_a_hundred_gigabytes_of_output_wait_for_their_reader(here: Stage) -> Non
 @pytest.mark.parametrize("whom", ["outermost", "all"])
 def test_a_kill_leaves_nothing_after_the_next_cleaning(here: Stage, whom: str) -> None:
     entry = plain(["sh", "-c", "setsid sleep 1000 & sleep 1000"], here.workspace, PATH)
-    shut = shut_in(entry, here.policy, state=here.state)
+    shut = prepare_sandbox(entry, here.policy, state=here.state)
     pid = enter(_quiet(shut))
     _wait_for(lambda: _count_inside(pid) >= 4)
     assert (here.workspace / ".codex").is_dir()
@@ -171,7 +173,7 @@ def test_a_starter_that_is_killed_takes_its_sandbox_with_it(here: Stage) -> None
     if starter == 0:
         signal.alarm(60)  # whatever becomes of the test
         entry = plain(["sleep", "1000"], here.workspace, PATH)
-        enter(_quiet(shut_in(entry, here.policy, state=here.state)))
+        enter(_quiet(prepare_sandbox(entry, here.policy, state=here.state)))
         signal.pause()
     try:
         _wait_for(lambda: len(_marked(here)) >= 2)
@@ -188,7 +190,7 @@ def test_all_of_this_holds_for_an_ordinary_user_too() -> None:
     assert run_tests_as_ordinary_user(__file__) is None
 
 
-def _quiet(shut: Shut) -> Entry:
+def _quiet(shut: SandboxedEntry) -> ProcessEntry:
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     return replace(shut.entry, files={nothing: 1, **shut.entry.files})
 

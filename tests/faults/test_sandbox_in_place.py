@@ -14,9 +14,9 @@ from holdfast.confine.model import PlaceSpec
 from holdfast.confine.place.creation import create
 from holdfast.confine.place.locations import remember_layers
 from holdfast.confine.place.place import Place, end
-from holdfast.confine.policy import Policy, Strength
+from holdfast.confine.policy import SandboxPolicy, Strength
 from holdfast.confine.probes.probe import (
-    Verdict,
+    ProbeVerdict,
     attempted,
     findings,
     readable_for_python,
@@ -25,7 +25,7 @@ from holdfast.confine.probes.probe import (
 )
 from holdfast.confine.sandbox.placeholder_sweeper import clean
 from holdfast.confine.sandbox.preflight import preflight
-from holdfast.confine.sandbox.sandbox import shut_in
+from holdfast.confine.sandbox.sandbox import prepare_sandbox
 from tests.confine.shutting import PATH, SMALL, plain, run_to_end
 from tests.parts.ordinary_user import run_tests_as_ordinary_user
 
@@ -49,11 +49,11 @@ class Draft:
         entry = replace(
             plain(["sh", "-c", script], self.project, PATH), namespaces=self.place.namespaces
         )
-        policy = Policy(writable=(str(self.project),), limits=SMALL)
+        policy = SandboxPolicy(writable=(str(self.project),), limits=SMALL)
         told = self.state / "told"
         out = os.open(told, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         try:
-            with shut_in(entry, policy, state=self.state, root=self.root) as shut:
+            with prepare_sandbox(entry, policy, state=self.state, root=self.root) as shut:
                 run_to_end(shut.entry, {out: 1})
                 return shut.strength, told.read_text()
         finally:
@@ -110,9 +110,9 @@ def test_what_was_killed_is_cleaned_up_in_the_place(draft: Draft) -> None:
 def test_a_link_in_the_place_is_not_taken_for_one_of_ours(draft: Draft) -> None:
     draft.run("ln -s /etc way")
     entry = replace(plain(["true"], "/", PATH), namespaces=draft.place.namespaces)
-    policy = Policy(writable=(str(draft.project / "way"),))
+    policy = SandboxPolicy(writable=(str(draft.project / "way"),))
     with pytest.raises(SandboxRequestUnfit):
-        shut_in(entry, policy, state=draft.state, root=draft.root)
+        prepare_sandbox(entry, policy, state=draft.state, root=draft.root)
 
 
 def test_every_way_out_is_closed(tmp_path: Path) -> None:
@@ -123,11 +123,13 @@ def test_every_way_out_is_closed(tmp_path: Path) -> None:
     with staged(tmp_path / "shut") as scene:
         for draft in _drafted(tmp_path / "shut"):
             entry = replace(trying(scene), namespaces=draft.place.namespaces)
-            policy = Policy(readable=tuple(readable_for_python()), writable=(scene.workspace,))
-            with shut_in(entry, policy, state=draft.state, root=draft.root) as shut:
+            policy = SandboxPolicy(
+                readable=tuple(readable_for_python()), writable=(scene.workspace,)
+            )
+            with prepare_sandbox(entry, policy, state=draft.state, root=draft.root) as shut:
                 within = attempted(shut, scene)
     found = findings(without, within)
-    assert {each.verdict for each in found} == {Verdict.CONTAINED}, found
+    assert {each.verdict for each in found} == {ProbeVerdict.CONTAINED}, found
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="whoever is not root has run them all already")

@@ -20,7 +20,7 @@ from holdfast.host.session import resumed
 from holdfast.host.turns import EndOrphans, SessionTurns, no_orphans
 from holdfast.rpc.transports.memory import pair
 from holdfast.runners.memory import EventScript, MemoryRunner
-from holdfast.world import companions
+from holdfast.world import background_tasks
 from holdfast.world.testing import CrashingDisk, ManualClock, run_inline
 
 PATH = Path("/state/journal.jsonl")
@@ -89,7 +89,7 @@ class Hosted:
         self, role: ClientRole = ClientRole.LEAD, generation: int | None = None
     ) -> AsyncGenerator[HostClient]:
         ours, theirs = pair()
-        async with companions() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(ClientSession(self.reception, self.turns).attend, theirs)
             async with attach_host(ours, role=role, generation=generation) as call:
                 yield call
@@ -112,7 +112,7 @@ async def hosted(
     if not host.book.seq:
         records = (SessionOpened("s1", "/p", "d1", "puppet", NOW), *records)
     await host.book.write(*records)
-    async with companions() as tasks:
+    async with background_tasks() as tasks:
         tasks.start_soon(host.turns.run)
         yield host
     host.book.close()

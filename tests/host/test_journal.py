@@ -21,7 +21,7 @@ from holdfast.host.model import (
 from holdfast.host.session import SessionPhase
 from holdfast.runners.model import MemoryRecorded, ToolStarted
 from holdfast.world.failures import DiskFull
-from holdfast.world.testing import CrashingDisk, Trouble, run_inline
+from holdfast.world.testing import CrashingDisk, DiskFaults, run_inline
 
 pytestmark = pytest.mark.anyio
 OPENED = (SessionOpened("s1", "/p", "d1", "rehearsal", 1), AttemptStarted(1, 1))
@@ -113,12 +113,12 @@ async def test_what_the_disk_refused_was_never_decided(disk: CrashingDisk) -> No
     book = book_on(disk)
     await book.write(*OPENED)
     before = book.session
-    disk.trouble = Trouble(errors={disk.operations + WRITE: errno.ENOSPC})
+    disk.trouble = DiskFaults(errors={disk.operations + WRITE: errno.ENOSPC})
 
     with pytest.raises(DiskFull):
         await book.write(PromptQueued("c1", 1, "go", 2))
     assert book.session == before
-    disk.trouble = Trouble()
+    disk.trouble = DiskFaults()
 
     assert await book.write(PromptQueued("c1", 1, "go", 2)) == 3
 
@@ -136,7 +136,7 @@ async def test_what_was_decided_upon_something_refused_stands_without_it(
         except DiskFull as failure:
             refused.append(failure)
 
-    disk.trouble = Trouble(errors={disk.operations + WRITE: errno.ENOSPC})
+    disk.trouble = DiskFaults(errors={disk.operations + WRITE: errno.ENOSPC})
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(refuse)
         tasks.start_soon(book.write, PromptQueued("c2", 2, "also", 2))

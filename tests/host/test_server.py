@@ -17,7 +17,7 @@ from holdfast.rpc import HELLO, Connection, ConnectionConfig, HandshakeGate, sen
 from holdfast.rpc.failures import HandshakeMissing
 from holdfast.rpc.transports.memory import MemoryTransport, pair
 from holdfast.runners.model import Delta, DeltaKind, TextCompleted
-from holdfast.world import companions
+from holdfast.world import background_tasks
 from tests.host.staging import Hosted, hosted, until
 from tests.simulation.clock import VirtualTimeLoop
 
@@ -43,7 +43,7 @@ async def test_whoever_watches_hears_all_and_changes_nothing() -> None:
 
 
 async def test_who_has_not_introduced_itself_is_not_served() -> None:
-    async with hosted([[TextCompleted("1", "One")]]) as host, companions() as tasks:
+    async with hosted([[TextCompleted("1", "One")]]) as host, background_tasks() as tasks:
         ours, theirs = pair()
         tasks.start_soon(ClientSession(host.reception, host.turns).attend, theirs)
         async with Connection(ours) as connection:
@@ -114,7 +114,7 @@ async def test_nobody_waits_for_a_watcher_that_hung_up() -> None:
 
 async def test_a_farewell_waits_for_who_is_behind_and_not_for_ever() -> None:
     long = EventRecorded(1, TextCompleted("1", "x" * PAGE_BYTES))
-    async with hosted([[TextCompleted("1", "One")]]) as host, companions() as tasks:
+    async with hosted([[TextCompleted("1", "One")]]) as host, background_tasks() as tasks:
         ours, theirs = pair()
         tasks.start_soon(ClientSession(host.reception, host.turns).attend, theirs)
         async with attach_host(ours, role=ClientRole.WATCH) as call:
@@ -133,14 +133,14 @@ async def test_a_farewell_waits_for_who_is_behind_and_not_for_ever() -> None:
 async def test_a_watcher_that_knows_everything_is_not_waited_for() -> None:
     async with hosted([[TextCompleted("1", "One")]]) as host, host.call() as call:
         watched = call.watch(after=host.book.seq)
-        async with companions() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(anext, watched)
             await anyio.sleep(1)
             assert await farewell_seconds(host) == 0
 
 
 async def test_who_watches_anew_hears_each_record_once() -> None:
-    async with hosted([[TextCompleted("1", "One")]]) as host, companions() as tasks:
+    async with hosted([[TextCompleted("1", "One")]]) as host, background_tasks() as tasks:
         ours, theirs = pair()
         tasks.start_soon(ClientSession(host.reception, host.turns).attend, theirs)
         gate = HandshakeGate(method=HELLO)

@@ -15,7 +15,7 @@ from holdfast.host.model import CloseCommand, EventRecorded, PromptCommand, Turn
 from holdfast.host.server import HostConfig, run_host
 from holdfast.runners.memory import MemoryRunner
 from holdfast.runners.model import NoticeIssued, TextCompleted
-from holdfast.world import companions
+from holdfast.world import background_tasks
 from holdfast.world.failures import JournalHeld
 from tests.host.staging import Bench, until
 
@@ -60,7 +60,7 @@ async def test_a_session_is_led_over_its_socket_and_closed(tmp_path: Path) -> No
 
 async def test_a_session_has_one_host(tmp_path: Path) -> None:
     order = order_in(tmp_path)
-    async with companions() as tasks:
+    async with background_tasks() as tasks:
         tasks.start_soon(run_host, order, puppet(), Bench())
         await listening(order)
         with pytest.raises(JournalHeld):

@@ -54,7 +54,7 @@ from holdfast.runners.model import (
     TurnEnding,
     TurnStarted,
 )
-from holdfast.world.testing import CrashingDisk, Trouble
+from holdfast.world.testing import CrashingDisk, DiskFaults
 from tests.host.staging import hosted, until
 from tests.simulation.clock import VirtualTimeLoop
 
@@ -449,7 +449,7 @@ async def test_a_full_disk_stops_a_turn_and_it_goes_on_when_there_is_room() -> N
                 any(each.record == EventRecorded(1, SessionKnown("1")) for each in kept)
                 and not troubles
             ):
-                host.disk.trouble = Trouble(
+                host.disk.trouble = DiskFaults(
                     errors={host.disk.operations + 2 + 3 * n: errno.ENOSPC for n in range(1)}
                 )
             troubles += [each for each in news if isinstance(each, Troubled)]

@@ -11,7 +11,14 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.codex import Answer, Approval, CommandApproval, Decision, FileChangeApproval, Thread
+from holdfast.codex import (
+    Approval,
+    ApprovalDecision,
+    CommandApproval,
+    FileChangeApproval,
+    Thread,
+    TurnOutcome,
+)
 from holdfast.codex.wire.generated import (
     AddPatchChangeKind,
     CommandExecutionThreadItem,
@@ -33,10 +40,10 @@ DONE = [Say("Done.")]
 class Person:
     """Decides as told, and remembers what was asked."""
 
-    decision: Decision
+    decision: ApprovalDecision
     asked: list[Approval] = field(default_factory=list)
 
-    async def decide(self, approval: Approval) -> Decision:
+    async def decide(self, approval: Approval) -> ApprovalDecision:
         self.asked.append(approval)
         return self.decision
 
@@ -52,14 +59,14 @@ async def asking(
         yield stage, await server.start_thread(cwd=place, approval_policy="untrusted")
 
 
-def deeds(answer: Answer) -> list[str | None]:
+def deeds(answer: TurnOutcome) -> list[str | None]:
     """How each command and file change of a turn ended."""
     kinds = (CommandExecutionThreadItem, FileChangeThreadItem)
     return [item.status for item in answer.items if isinstance(item, kinds)]
 
 
 async def test_an_accepted_command_is_run(tmp_path: Path) -> None:
-    person = Person(Decision.ACCEPT)
+    person = Person(ApprovalDecision.ACCEPT)
     async with asking(tmp_path, [TOUCH, TOUCH, DONE], approvals=person.decide) as (_, thread):
         answer = await thread.ask("make it")
 
@@ -73,7 +80,7 @@ async def test_an_accepted_command_is_run(tmp_path: Path) -> None:
 
 
 async def test_what_is_accepted_for_the_session_is_not_asked_again(tmp_path: Path) -> None:
-    person = Person(Decision.ACCEPT_FOR_SESSION)
+    person = Person(ApprovalDecision.ACCEPT_FOR_SESSION)
     async with asking(tmp_path, [TOUCH, TOUCH, DONE], approvals=person.decide) as (_, thread):
         answer = await thread.ask("make it")
 
@@ -82,7 +89,7 @@ async def test_what_is_accepted_for_the_session_is_not_asked_again(tmp_path: Pat
 
 
 async def test_a_declined_command_is_not_run_and_the_turn_goes_on(tmp_path: Path) -> None:
-    person = Person(Decision.DECLINE)
+    person = Person(ApprovalDecision.DECLINE)
     async with asking(tmp_path, [TOUCH, DONE], approvals=person.decide) as (stage, thread):
         answer = await thread.ask("make it")
 
@@ -92,7 +99,7 @@ async def test_a_declined_command_is_not_run_and_the_turn_goes_on(tmp_path: Path
 
 
 async def test_a_cancelled_command_ends_the_turn(tmp_path: Path) -> None:
-    person = Person(Decision.CANCEL)
+    person = Person(ApprovalDecision.CANCEL)
     async with asking(tmp_path, [TOUCH, DONE], approvals=person.decide) as (stage, thread):
         cancelled = await thread.ask("make it")
         assert len(stage.model.requests) == 1
@@ -107,7 +114,7 @@ async def test_a_cancelled_command_ends_the_turn(tmp_path: Path) -> None:
 async def test_a_file_change_is_shown_before_it_is_made(
     decision: str, status: str, tmp_path: Path
 ) -> None:
-    person = Person(Decision(decision))
+    person = Person(ApprovalDecision(decision))
     async with asking(tmp_path, [PATCH, DONE], approvals=person.decide) as (_, thread):
         answer = await thread.ask("make it")
 
@@ -129,9 +136,9 @@ async def test_without_a_hook_everything_is_declined(tmp_path: Path) -> None:
 
 @pytest.mark.promise("F13")
 async def test_nobody_there_to_decide_is_a_refusal_and_the_turn_goes_on(tmp_path: Path) -> None:
-    async def away(approval: Approval) -> Decision:
+    async def away(approval: Approval) -> ApprovalDecision:
         await anyio.sleep(600)
-        return Decision.ACCEPT
+        return ApprovalDecision.ACCEPT
 
     watched = Watched()
     options = {"approvals": away, "approval_timeout": 0.2, "telemetry": watched.telemetry}
@@ -146,7 +153,7 @@ async def test_nobody_there_to_decide_is_a_refusal_and_the_turn_goes_on(tmp_path
 
 @pytest.mark.promise("F14", "F27")
 async def test_a_hook_that_raises_is_a_refusal_and_is_logged_with_its_stack(tmp_path: Path) -> None:
-    async def broken(approval: Approval) -> Decision:
+    async def broken(approval: Approval) -> ApprovalDecision:
         raise KeyError("the hook has a bug")
 
     watched = Watched()
@@ -170,12 +177,12 @@ async def test_several_approvals_are_open_at_once_and_each_gets_its_own_answer(
     everyone = anyio.Event()
     waiting: list[str] = []
 
-    async def decide(approval: Approval) -> Decision:
+    async def decide(approval: Approval) -> ApprovalDecision:
         waiting.append(approval.item)
         if len(waiting) == 3:
             everyone.set()
         await everyone.wait()
-        return Decision.DECLINE if approval.item == "b" else Decision.ACCEPT
+        return ApprovalDecision.DECLINE if approval.item == "b" else ApprovalDecision.ACCEPT
 
     calls = [run(f"touch {name}.txt", call_id=name) for name in "abc"]
     async with asking(tmp_path, [calls, DONE], approvals=decide) as (_, thread):
@@ -187,12 +194,12 @@ async def test_several_approvals_are_open_at_once_and_each_gets_its_own_answer(
 
 async def test_a_turn_can_be_interrupted_while_it_asks(tmp_path: Path) -> None:
     asked = anyio.Event()
-    answers: list[Answer] = []
+    answers: list[TurnOutcome] = []
 
-    async def slow(approval: Approval) -> Decision:
+    async def slow(approval: Approval) -> ApprovalDecision:
         asked.set()
         await anyio.sleep(600)
-        return Decision.ACCEPT
+        return ApprovalDecision.ACCEPT
 
     async with asking(tmp_path, [TOUCH, DONE], approvals=slow) as (_, thread):
 

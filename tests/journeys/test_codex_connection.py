@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.codex import Health, State
+from holdfast.codex import ConnectionState, ServerHealth
 from holdfast.codex.failures import CodexStartupFailed
 from holdfast.rpc.failures import (
     ConnectionClosed,
@@ -133,7 +133,7 @@ async def test_what_the_server_would_never_answer_is_never_sent(
 @pytest.mark.promise("F25")
 async def test_health_is_what_the_server_shows(tmp_path: Path) -> None:
     async with playing(tmp_path, []) as (_, server, _):
-        assert await server.health() == Health(True)
+        assert await server.health() == ServerHealth(True)
     gone = await server.health()
 
     assert (gone.healthy, type(gone.failure)) == (False, ConnectionClosed)
@@ -166,7 +166,7 @@ async def test_a_message_over_the_limit_ends_the_connection_in_bounded_memory(
         with pytest.raises(MessageTooLarge) as failed:
             await server.request("fs/readFile", {"path": str(big)})
         grown = peak_bytes() - before
-        assert server.state is State.CRASHED
+        assert server.state is ConnectionState.CRASHED
     assert failed.value.bytes_max == 100 * 2**20
     assert stage.living() == {}
     assert grown < 150 * MB

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.codex import Approval, Decision, State, Thread
+from holdfast.codex import Approval, ApprovalDecision, ConnectionState, Thread
 from holdfast.codex.wire.generated import AgentMessageDeltaNotification
 from holdfast.failures import Failure
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, ErrorResponse, RequestTimedOut
@@ -72,7 +72,7 @@ async def test_everyone_learns_that_the_server_was_killed(tmp_path: Path) -> Non
 
         lost = [(type(end), getattr(end, "status", None)) for end in (*ends, *more)]
         assert lost == [(ConnectionLost, -signal.SIGKILL)] * 4
-        assert server.state is State.CRASHED
+        assert server.state is ConnectionState.CRASHED
         assert server.failure == ends[0]
         assert not (await server.health()).healthy
         assert (one.active_turn, two.active_turn) == (None, None)
@@ -136,12 +136,12 @@ async def test_a_fork_is_kept_knows_what_was_said_and_leaves_the_first_alone(
 async def test_an_approval_that_was_pending_is_not_asked_again(tmp_path: Path) -> None:
     asked = anyio.Event()
 
-    async def hesitate(approval: Approval) -> Decision:
+    async def hesitate(approval: Approval) -> ApprovalDecision:
         asked.set()
         await anyio.sleep(600)
-        return Decision.ACCEPT
+        return ApprovalDecision.ACCEPT
 
-    async def forbid(approval: Approval) -> Decision:
+    async def forbid(approval: Approval) -> ApprovalDecision:
         raise AssertionError("nothing may be asked")
 
     async with staged(tmp_path, [[run("touch made.txt")], [Say("Then not.")]]) as stage:
@@ -200,7 +200,7 @@ async def test_a_server_that_ends_with_status_0_in_the_middle_ends_the_turn(tmp_
             os.kill(stage.pid_of("codex"), signal.SIGTERM)
 
         assert [type(end) for end in ends] == [ConnectionClosed]
-        assert server.state is State.CLOSED
+        assert server.state is ConnectionState.CLOSED
         with pytest.raises(ConnectionClosed):
             await thread.ask("again")
     assert stage.living() == {}
@@ -218,7 +218,7 @@ async def test_a_stopped_server_times_out_and_is_usable_when_it_goes_on(tmp_path
         os.kill(pid, signal.SIGSTOP)
         with pytest.raises(RequestTimedOut) as late:
             await server.request("thread/list", {"limit": 1}, timeout=0.3)
-        assert server.state is State.CONNECTED
+        assert server.state is ConnectionState.CONNECTED
         os.kill(pid, signal.SIGCONT)
         with anyio.fail_after(60):
             await until(lambda: bool(watched.of("connection.error")))

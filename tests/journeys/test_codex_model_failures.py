@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.codex.failures import (
-    ContextExhausted,
+    CodexContextExhausted,
     ModelAuth,
     ModelLimited,
     ModelMissing,
@@ -55,7 +55,7 @@ class Ended:
         ([Headers(), Hang()], 2, Ended(TurnFailed, retries=1)),
         ([HALF, Hang()], 2, Ended(TurnFailed, retries=1)),
         ([Fail("server_error")], 2, Ended(TurnFailed, retries=1)),
-        ([Fail("context_length_exceeded")], 1, Ended(ContextExhausted, is_retryable=False)),
+        ([Fail("context_length_exceeded")], 1, Ended(CodexContextExhausted, is_retryable=False)),
         ([Fail("insufficient_quota")], 1, Ended(ModelQuotaSpent, is_retryable=False)),
         ([Incomplete()], 1, Ended(TurnFailed)),
     ],

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.codex import Approval, AppServer, CommandApproval, Decision, Thread
+from holdfast.codex import Approval, ApprovalDecision, AppServer, CommandApproval, Thread
 from holdfast.codex.wire.generated import AgentMessageDeltaNotification, TurnCompletedNotification
 from holdfast.rpc.failures import ConnectionLost, SocketRefused
 from holdfast.rpc.transports.websocket import WebSocketTransport, connect_websocket, upgrade
@@ -85,12 +85,12 @@ async def cuttable(url: str) -> tuple[WebSocketTransport, socket.socket]:
 class Person:
     """Is asked, remembers it, and decides when they are told to."""
 
-    def __init__(self, decision: Decision | None) -> None:
+    def __init__(self, decision: ApprovalDecision | None) -> None:
         self._decision = decision
         self.asked: list[Approval] = []
         self.is_asked = anyio.Event()
 
-    async def decide(self, approval: Approval) -> Decision:
+    async def decide(self, approval: Approval) -> ApprovalDecision:
         self.asked.append(approval)
         self.is_asked.set()
         if self._decision is None:
@@ -132,7 +132,7 @@ async def test_the_rest_of_a_turn_arrives_on_a_new_connection(tmp_path: Path, ur
 async def test_a_pending_approval_is_asked_again_and_answered_there(
     tmp_path: Path, url: str
 ) -> None:
-    absent, present = Person(None), Person(Decision.ACCEPT)
+    absent, present = Person(None), Person(ApprovalDecision.ACCEPT)
     async with listening(tmp_path, url, [[run("touch made.txt")], [Say("Done.")]]):
         transport, connection = await cuttable(url)
         async with AppServer.connect(transport=transport, approvals=absent.decide) as server:

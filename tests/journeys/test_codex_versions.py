@@ -13,11 +13,10 @@ import pytest
 
 from holdfast.codex import (
     AgentMessageDeltaNotification,
-    Answer,
     Approval,
+    ApprovalDecision,
     CommandApproval,
     CommandExecutionThreadItem,
-    Decision,
     ImageUserInput,
     LocalImageUserInput,
     MentionUserInput,
@@ -26,6 +25,7 @@ from holdfast.codex import (
     ThreadListParams,
     ThreadStartParams,
     TurnCompletedNotification,
+    TurnOutcome,
 )
 from holdfast.codex.failures import ThreadClosed, TurnInProgress
 from holdfast.rpc.failures import ConnectionLost
@@ -114,13 +114,13 @@ async def test_a_thread_starts_with_the_sandbox_that_more_says(
     assert not (tmp_path / "made.txt").exists()
 
 
-@pytest.mark.parametrize("decision", [Decision.ACCEPT, Decision.DECLINE])
+@pytest.mark.parametrize("decision", [ApprovalDecision.ACCEPT, ApprovalDecision.DECLINE])
 async def test_approvals_are_asked_and_meant(
-    decision: Decision, version: str, tmp_path: Path
+    decision: ApprovalDecision, version: str, tmp_path: Path
 ) -> None:
     asked: list[Approval] = []
 
-    async def decide(approval: Approval) -> Decision:
+    async def decide(approval: Approval) -> ApprovalDecision:
         asked.append(approval)
         return decision
 
@@ -134,7 +134,7 @@ async def test_approvals_are_asked_and_meant(
     assert isinstance(asked[0], CommandApproval)
     assert "touch made.txt" in asked[0].command
     made = [(tmp_path / name).exists() for name in ("made.txt", "added.txt")]
-    assert made == [decision is Decision.ACCEPT] * 2
+    assert made == [decision is ApprovalDecision.ACCEPT] * 2
 
 
 async def test_a_raw_start_is_followed_from_its_beginning(version: str, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ async def test_an_interrupt_leaves_the_processes_of_earlier_turns(
         [Say("It runs.")],
         [run("exec sleep 2222", call_id="late")],
     ]
-    answers: list[Answer] = []
+    answers: list[TurnOutcome] = []
     has_ended = False
     async with playing(tmp_path, script, version=version) as (stage, _, thread):
 

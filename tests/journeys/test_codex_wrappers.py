@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.codex import State
+from holdfast.codex import ConnectionState
 from holdfast.rpc.failures import ConnectionLost
 from tests.codex.served import until
 from tests.journeys.stage import Stage, linux_only, staged
@@ -77,7 +77,7 @@ async def test_a_killed_wrapper_is_noticed_though_the_server_lives(tmp_path: Pat
                     with pytest.raises(ConnectionLost) as lost:
                         await thread.ask("go")
             assert lost.value.status == -signal.SIGKILL
-            assert server.state is State.CRASHED
+            assert server.state is ConnectionState.CRASHED
         assert stage.living() == {}
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from holdfast.nouns import RelativePath
-from holdfast.nouns.autorun import CONFIGURATION, GUARDED, HOOKS, KEPT, RULES, why_it_runs
+from holdfast.nouns.autorun import (
+    CHANGE_DENIED,
+    CONFIGURATION,
+    CREATION_DENIED,
+    HOOKS,
+    RULES,
+    autorun_reason,
+)
 
 
 @pytest.mark.promise("W13")
@@ -53,7 +60,7 @@ from holdfast.nouns.autorun import CONFIGURATION, GUARDED, HOOKS, KEPT, RULES, w
     ],
 )
 def test_these_run_by_themselves(path: str) -> None:
-    assert why_it_runs(RelativePath.of(path))
+    assert autorun_reason(RelativePath.of(path))
 
 
 @pytest.mark.parametrize(
@@ -75,30 +82,32 @@ def test_these_run_by_themselves(path: str) -> None:
     ],
 )
 def test_these_do_not(path: str) -> None:
-    assert why_it_runs(RelativePath.of(path)) == ""
+    assert autorun_reason(RelativePath.of(path)) == ""
 
 
 def test_git_is_named_first() -> None:
-    assert why_it_runs(RelativePath.of(".git/hooks/x")) == HOOKS
-    assert why_it_runs(RelativePath.of("a/.git/config")) == CONFIGURATION
+    assert autorun_reason(RelativePath.of(".git/hooks/x")) == HOOKS
+    assert autorun_reason(RelativePath.of("a/.git/config")) == CONFIGURATION
 
 
 def test_a_link_may_lead_to_a_directory_of_such_files() -> None:
     for path in (".vscode", ".github", ".cargo", ".git", ".git/hooks"):
-        assert why_it_runs(RelativePath.of(path), is_link=True)
-    assert why_it_runs(RelativePath.of("src"), is_link=True) == ""
+        assert autorun_reason(RelativePath.of(path), is_link=True)
+    assert autorun_reason(RelativePath.of("src"), is_link=True) == ""
 
 
 def test_names_in_any_bytes_are_looked_at() -> None:
-    assert why_it_runs(RelativePath.of(b"\xff/.envrc"))
-    assert why_it_runs(RelativePath.of(b"\xff")) == ""
+    assert autorun_reason(RelativePath.of(b"\xff/.envrc"))
+    assert autorun_reason(RelativePath.of(b"\xff")) == ""
 
 
 def test_what_a_sandbox_keeps_is_in_the_table_and_has_no_wildcards() -> None:
-    names = (*GUARDED, *KEPT)
+    names = (*CREATION_DENIED, *CHANGE_DENIED)
 
     assert len({*names}) == len(names) and "".join(names).isprintable()
     assert not [name for name in names if {*name} & {*"*?"}]
     for name in names:
-        assert why_it_runs(RelativePath.of(name)) and why_it_runs(RelativePath.of(f"{name}/x"))
+        assert autorun_reason(RelativePath.of(name)) and autorun_reason(
+            RelativePath.of(f"{name}/x")
+        )
     assert all(rule.why and rule.all for rule in RULES)

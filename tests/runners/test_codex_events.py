@@ -7,14 +7,14 @@ import pytest
 
 from holdfast.codex import (
     Approval,
+    ApprovalDecision,
     CommandApproval,
-    Decision,
     Event,
     EventsDropped,
     FileChangeApproval,
     InputApproval,
+    InputReply,
     PermissionsApproval,
-    Reply,
     ToolApproval,
     UnknownEvent,
 )
@@ -185,14 +185,14 @@ def test_an_approval_is_a_question(approval: Approval, title: str, detail: str) 
 @pytest.mark.parametrize(
     ("answer", "decision"),
     [
-        ("yes", Decision.ACCEPT),
-        ("always", Decision.ACCEPT_FOR_SESSION),
-        ("no", Decision.DECLINE),
-        ("stop", Decision.CANCEL),
-        ("whatever", Decision.DECLINE),
+        ("yes", ApprovalDecision.ACCEPT),
+        ("always", ApprovalDecision.ACCEPT_FOR_SESSION),
+        ("no", ApprovalDecision.DECLINE),
+        ("stop", ApprovalDecision.CANCEL),
+        ("whatever", ApprovalDecision.DECLINE),
     ],
 )
-def test_a_word_decides(answer: str, decision: Decision) -> None:
+def test_a_word_decides(answer: str, decision: ApprovalDecision) -> None:
     assert decision_of(answer) is decision
 
 
@@ -203,4 +203,4 @@ def test_its_own_questions_are_asked_one_by_one() -> None:
     asked = question_of(approval, 0)
 
     assert (asked.title, asked.detail, asked.is_approval, asked.refusal) == ("A?", "H", False, "")
-    assert reply_of(approval, ("yes", "")) == Reply({"a": ("yes",)})
+    assert reply_of(approval, ("yes", "")) == InputReply({"a": ("yes",)})

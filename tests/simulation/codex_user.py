@@ -12,7 +12,7 @@ from contextlib import aclosing
 import anyio
 import pytest
 
-from holdfast.codex import AppServer, Event, State, Thread
+from holdfast.codex import AppServer, ConnectionState, Event, Thread
 from holdfast.codex.failures import CodexIncompatible, CodexOverloaded, TurnInProgress
 from holdfast.codex.wire.generated import (
     AgentMessageDeltaNotification,
@@ -95,7 +95,7 @@ class User:
             self._note("not opened", end.code)
             return
         await self._follow(thread)
-        while self.turns_left > 0 and codex.state is State.CONNECTED:
+        while self.turns_left > 0 and codex.state is ConnectionState.CONNECTED:
             await self._have_turn(thread)
             await anyio.sleep(self._chance.choice([0.0, 0.1, 3.0]))
         if codex.failure is not None:

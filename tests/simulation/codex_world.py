@@ -10,11 +10,11 @@ import anyio
 
 from holdfast.codex import (
     Approval,
+    ApprovalDecision,
     AppServer,
     CommandApproval,
-    Decision,
+    ConnectionState,
     FileChangeApproval,
-    State,
 )
 from holdfast.codex.failures import TurnInProgress
 from holdfast.rpc import Overflow
@@ -42,7 +42,7 @@ class World:
     @property
     def is_connected(self) -> bool:
         """Whether the connection stands."""
-        return self.codex is not None and self.codex.state is State.CONNECTED
+        return self.codex is not None and self.codex.state is ConnectionState.CONNECTED
 
     def asked_to_start(self, turn: Turn, prompt: str) -> None:
         """Object to a prompt that is mixed into a running turn."""
@@ -58,7 +58,7 @@ class World:
         if result != ({"decision": self._decided.get(item)} if item else None):
             self.objections.append(("a wrong answer", item, answer))
 
-    async def decide(self, approval: Approval) -> Decision:
+    async def decide(self, approval: Approval) -> ApprovalDecision:
         """Decide an approval: at once, slowly, too late, or not at all."""
         self._check(approval)
         self._decided[approval.item] = "decline"
@@ -67,12 +67,12 @@ class World:
         await anyio.sleep(wait)
         if wait == LATE:
             self.objections.append("a late hook was waited for")
-        decision = chance.choice([*Decision, None, "ValueError", "TurnInProgress"])
+        decision = chance.choice([*ApprovalDecision, None, "ValueError", "TurnInProgress"])
         if decision == "ValueError":
             raise ValueError("the hook is broken")
         if decision == "TurnInProgress":
             raise TurnInProgress(thread="", turn="")
-        if isinstance(decision, Decision):
+        if isinstance(decision, ApprovalDecision):
             self._decided[approval.item] = decision.value
         return decision  # type: ignore[return-value]  # a hook may break its promise
 
@@ -106,7 +106,7 @@ class World:
     async def echo(self, codex: AppServer) -> None:
         """Ask again and again until the connection ends: each answer is to its own question."""
         chance, token = self.trial.chance, 0
-        while codex.state is State.CONNECTED:
+        while codex.state is ConnectionState.CONNECTED:
             token += 1
             try:
                 timeout = chance.choice([0.05, 1.0, 10.0])

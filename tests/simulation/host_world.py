@@ -35,7 +35,7 @@ from holdfast.runners.model import (
     TurnStarted,
 )
 from holdfast.world import disk_failure, read_journal
-from holdfast.world.testing import CrashingDisk, ManualClock, PowerLost, Trouble
+from holdfast.world.testing import CrashingDisk, DiskFaults, ManualClock, SimulatedPowerLoss
 from tests.host.staging import Bench
 from tests.simulation.harness import Trial
 
@@ -102,14 +102,14 @@ class Hosted:
         with self.scope, suppress(Failure):
             try:
                 self.book = SessionJournal.open(world.disk, PATH, name="s1", run=self._write)
-            except PowerLost:
+            except SimulatedPowerLoss:
                 world.power_lost()
                 return
             world.host = self
             try:
                 runner = MemoryRunner(world.script)
                 await serve_session(ORDER, self.book, self, runner, world.bench, ManualClock())
-            except* PowerLost:
+            except* SimulatedPowerLoss:
                 world.power_lost()
             finally:
                 self.die()
@@ -155,7 +155,7 @@ class Hosted:
                     outcome = work()
                 except Failure as failure:
                     outcome = failure
-                except PowerLost:
+                except SimulatedPowerLoss:
                     if not self.is_dead:  # else it was the disk before
                         self._world.power_lost()
             tell(outcome)
@@ -206,7 +206,7 @@ class World:
 
     def records(self) -> list[tuple[int, AnyRecord]]:
         """Everything that the journal holds now."""
-        trouble, self.disk.real.trouble = self.disk.real.trouble, Trouble()
+        trouble, self.disk.real.trouble = self.disk.real.trouble, DiskFaults()
         found = list(read_journal(self.disk, PATH, schema=SCHEMA))
         self.disk.real.trouble = trouble
         return [(entry.seq, msgspec.json.decode(entry.data, type=AnyRecord)) for entry in found]

@@ -17,12 +17,12 @@ from anyio.abc import TaskGroup
 
 from holdfast.codex import AppServer
 from holdfast.codex.failures import CodexInitRejected, CodexInitTimeout, CodexStartupFailed
-from holdfast.codex.subscriptions import Followed, Reader, Router
+from holdfast.codex.subscriptions import Router, SubscriptionReader, ThreadSubscription
 from holdfast.rpc import Connection, Subscription
 from holdfast.rpc.transports.memory import MemoryTransport, pair
 from holdfast.rpc.waiter_loop import Waiter
 from holdfast.telemetry import Telemetry
-from holdfast.world.testing import ManualClock, SeededChance
+from holdfast.world.testing import ManualClock, SeededRandomSource
 from tests.plugins.seeds import Sweep
 from tests.simulation.codex_server import SimulatedServer
 from tests.simulation.codex_user import User
@@ -37,7 +37,7 @@ CALM = 3_600.0  # virtual seconds in which everything is done once nobody does h
 SOON = 600.0  # virtual seconds in which slow readers have read what came before the end
 LONG = range(1_000, 1_400)
 assert len(LONG) * USERS * TURNS == 10_000
-KINDS = (Reader, Followed, Router, Connection, Subscription, Waiter)
+KINDS = (SubscriptionReader, ThreadSubscription, Router, Connection, Subscription, Waiter)
 NOT_OPENED = (CodexInitRejected, CodexInitTimeout, CodexStartupFailed)
 
 
@@ -112,7 +112,7 @@ async def session(
                         transport=near,
                         approvals=world.decide,
                         telemetry=Telemetry([], clock=ManualClock()),
-                        chance=SeededChance(world.trial.seed),
+                        chance=SeededRandomSource(world.trial.seed),
                     ) as world.codex:
                         await converse(world, world.codex, users, people, calm)
                 except NOT_OPENED as failure:
@@ -141,7 +141,7 @@ async def converse(
     if calm is not None:
         with anyio.fail_after(CALM):
             await finished.wait()
-        assert calm.newcomers(Reader, Waiter) == []
+        assert calm.newcomers(SubscriptionReader, Waiter) == []
     else:
         people.start_soon(world.echo, codex)
         with anyio.move_on_after(world.trial.chance.choice([10.0, math.inf, math.inf])):

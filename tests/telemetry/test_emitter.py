@@ -13,16 +13,16 @@ import msgspec
 import pytest
 
 from holdfast.failures import Action, Failure, Ids, Kind, UnexpectedError, boundary, to_wire
-from holdfast.telemetry import ArtefactSink, LogSink, MetricsSink, Style, Telemetry
+from holdfast.telemetry import FailureFileSink, LogSink, LogStyle, MetricsSink, Telemetry
 from holdfast.telemetry.emitter import DEBUG_NOTICE, REST
 from holdfast.telemetry.model import (
     ConnectionStarted,
     ConnectionStopped,
     Level,
     NotificationsReceived,
-    Record,
     RequestStarted,
     StopReason,
+    TelemetryRecord,
 )
 from holdfast.telemetry.redaction.redaction import Redactor
 from holdfast.telemetry.testing import MemorySink, canaries
@@ -67,7 +67,7 @@ class BrokenSink(MemorySink):
         super().__init__()
         self.clock, self.fails, self.takes, self.tried = clock, fails, takes, 0
 
-    def take(self, record: Record) -> None:
+    def take(self, record: TelemetryRecord) -> None:
         self.tried += 1
         self.clock.at += self.takes
         if self.fails:
@@ -124,11 +124,11 @@ def test_equal_failures_are_each_logged() -> None:
 @pytest.mark.promise("T7")
 def test_no_canary_survives_in_anything_that_is_written(tmp_path: Path) -> None:
     """A key in a log line, an event, a report, a metric or an exception: grep finds none."""
-    sinks = MemorySink(), MetricsSink(methods=["m"]), ArtefactSink(tmp_path / "failures")
+    sinks = MemorySink(), MetricsSink(methods=["m"]), FailureFileSink(tmp_path / "failures")
     with (tmp_path / "json.log").open("w") as lines, (tmp_path / "human.log").open("w") as words:
         logs = (
             LogSink(lines, level=Level.DEBUG),
-            LogSink(words, level=Level.DEBUG, style=Style.HUMAN),
+            LogSink(words, level=Level.DEBUG, style=LogStyle.HUMAN),
         )
         telemetry = Telemetry([*sinks, *logs], clock=HandClock(), debug=True)
         reports = [_tell_everything(telemetry, text) for _, text, _ in canaries(11)]
@@ -167,7 +167,7 @@ def test_known_secrets_are_taken_out_of_events() -> None:
     telemetry.emit(ConnectionStopped(peer="swordfish-1", reason=StopReason.KILLED, duration=2.0))
 
     assert sink.records == [
-        Record(
+        TelemetryRecord(
             at=AT,
             level=Level.INFO,
             name="connection.stop",
@@ -237,7 +237,7 @@ def test_a_slow_sink_is_left_out() -> None:
 @pytest.mark.promise("T7")
 def test_a_failure_is_not_hidden_by_an_artefact_that_cannot_be_written() -> None:
     memory = MemorySink()
-    telemetry = Telemetry([ArtefactSink(Path("/proc/nowhere")), memory], clock=HandClock())
+    telemetry = Telemetry([FailureFileSink(Path("/proc/nowhere")), memory], clock=HandClock())
 
     telemetry.record(Leaked(text="x"))
 

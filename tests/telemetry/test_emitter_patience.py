@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.telemetry.emitter import FAILURES_MAX, REST, Patience
+from holdfast.telemetry.emitter import FAILURES_MAX, REST, SinkBackoff
 
 
 def test_a_sink_is_left_out_after_some_failures_and_tried_after_a_rest() -> None:
-    patience = Patience()
+    patience = SinkBackoff()
     for _ in range(FAILURES_MAX):
         assert patience.allows(10.0)
         patience = patience.failed(10.0)
@@ -15,4 +15,4 @@ def test_a_sink_is_left_out_after_some_failures_and_tried_after_a_rest() -> None
     assert not patience.allows(10.0 + REST - 0.1)
     assert patience.allows(10.0 + REST)
     assert patience.failed(10.0 + REST).allows(10.0 + REST) is False
-    assert patience.succeeded() == Patience()
+    assert patience.succeeded() == SinkBackoff()

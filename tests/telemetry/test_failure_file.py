@@ -13,9 +13,9 @@ import pytest
 
 from holdfast.failures import Failure, Ids
 from holdfast.telemetry.emitter import Telemetry
-from holdfast.telemetry.failure_file import ArtefactSink, read_failures
-from holdfast.telemetry.failures import ExtraMissing, SinkSlow
-from holdfast.telemetry.model import Level, Record
+from holdfast.telemetry.failure_file import FailureFileSink, read_failures
+from holdfast.telemetry.failures import SinkSlow, TelemetryExtraMissing
+from holdfast.telemetry.model import Level, TelemetryRecord
 from holdfast.world import SystemClock
 
 
@@ -23,7 +23,7 @@ def failing(number: int) -> Failure:
     return SinkSlow(sink=f"s{number}", seconds=2.0).about(Ids(run_id=f"r{number}")).during("p")
 
 
-def record(sink: ArtefactSink, *failures: Failure) -> None:
+def record(sink: FailureFileSink, *failures: Failure) -> None:
     telemetry = Telemetry([sink], clock=SystemClock())
     for failure in failures:
         telemetry.record(failure)
@@ -31,8 +31,8 @@ def record(sink: ArtefactSink, *failures: Failure) -> None:
 
 @pytest.mark.promise("T7")
 def test_a_failure_can_be_read_later_as_it_was(tmp_path: Path) -> None:
-    failures = [failing(1), ExtraMissing(service="x", extra="otel"), failing(2)]
-    record(ArtefactSink(tmp_path / "kept"), *failures)
+    failures = [failing(1), TelemetryExtraMissing(service="x", extra="otel"), failing(2)]
+    record(FailureFileSink(tmp_path / "kept"), *failures)
 
     kept = list(read_failures(tmp_path / "kept"))
     assert kept == failures
@@ -41,17 +41,19 @@ def test_a_failure_can_be_read_later_as_it_was(tmp_path: Path) -> None:
 
 @pytest.mark.promise("T7")
 def test_only_the_owner_may_read(tmp_path: Path) -> None:
-    record(ArtefactSink(tmp_path / "kept"), failing(1))
+    record(FailureFileSink(tmp_path / "kept"), failing(1))
 
     modes = [oct(path.stat().st_mode & 0o777) for path in sorted((tmp_path / "kept").rglob("*"))]
     assert (oct((tmp_path / "kept").stat().st_mode & 0o777), modes) == ("0o700", ["0o600"])
 
 
 def test_several_may_keep_failures_at_once(tmp_path: Path) -> None:
-    kept = Record(at=0.0, level=Level.ERROR, name="failure", fields={}, failure={"code": "A_B"})
+    kept = TelemetryRecord(
+        at=0.0, level=Level.ERROR, name="failure", fields={}, failure={"code": "A_B"}
+    )
 
     def keep(_: int) -> None:
-        sink = ArtefactSink(tmp_path, bytes_max=100)
+        sink = FailureFileSink(tmp_path, bytes_max=100)
         for _ in range(50):
             sink.take(kept)
             list(read_failures(tmp_path))
@@ -61,7 +63,7 @@ def test_several_may_keep_failures_at_once(tmp_path: Path) -> None:
 
 
 def test_size_is_bounded_and_the_newest_stay(tmp_path: Path) -> None:
-    record(ArtefactSink(tmp_path, bytes_max=4000), *(failing(number) for number in range(200)))
+    record(FailureFileSink(tmp_path, bytes_max=4000), *(failing(number) for number in range(200)))
 
     sizes = [path.stat().st_size for path in tmp_path.iterdir()]
     assert len(sizes) == 4
@@ -74,7 +76,7 @@ def test_size_is_bounded_and_the_newest_stay(tmp_path: Path) -> None:
     "damage", [b'{"code": "TEL', b"\0\0\0", b"\xff\xfe{}", b'{"code": "\xff"}', b"[]"]
 )
 def test_a_damaged_line_costs_only_itself(tmp_path: Path, damage: bytes) -> None:
-    sink = ArtefactSink(tmp_path)
+    sink = FailureFileSink(tmp_path)
     record(sink, failing(1))
     with (tmp_path / "failures.jsonl").open("ab") as file:
         file.write(damage)
@@ -88,7 +90,7 @@ def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     target.write_text("mine")
     (tmp_path / "kept").mkdir()
     os.symlink(target, tmp_path / "kept" / "failures.jsonl")
-    record(ArtefactSink(tmp_path / "kept"), failing(1))
+    record(FailureFileSink(tmp_path / "kept"), failing(1))
 
     assert target.read_text() == "mine"
 
@@ -100,10 +102,10 @@ def test_it_is_on_the_disk_before_the_caller_goes_on(tmp_path: Path) -> None:
         pytest.skip("strace is missing: whether the file is synced cannot be seen")
     program = (
         "import sys, os; from pathlib import Path\n"
-        "from holdfast.telemetry import ArtefactSink, Telemetry\n"
+        "from holdfast.telemetry import FailureFileSink, Telemetry\n"
         "from holdfast.telemetry.failures import SinkSlow\n"
         "from holdfast.world import SystemClock\n"
-        "door = Telemetry([ArtefactSink(Path(sys.argv[1]))], clock=SystemClock())\n"
+        "door = Telemetry([FailureFileSink(Path(sys.argv[1]))], clock=SystemClock())\n"
         "door.record(SinkSlow(sink='s', seconds=2.0)); os.write(1, b'went on')\n"
     )
     calls = subprocess.run(

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from holdfast.telemetry.log import LogSink, Style
-from holdfast.telemetry.model import Level, Record
+from holdfast.telemetry.log import LogSink, LogStyle
+from holdfast.telemetry.model import Level, TelemetryRecord
 
-RECORD = Record(
+RECORD = TelemetryRecord(
     at=0.5, level=Level.WARNING, name="request.timeout", fields={"method": "m", "limit": 3.0}
 )
 
@@ -34,7 +34,7 @@ def test_a_line_is_one_json_object() -> None:
 
 def test_a_line_for_people_is_one_line_without_colours() -> None:
     stream = io.StringIO()
-    LogSink(stream, style=Style.HUMAN).take(RECORD)
+    LogSink(stream, style=LogStyle.HUMAN).take(RECORD)
 
     assert stream.getvalue().count("\n") == 1
     assert "request.timeout" in stream.getvalue()
@@ -43,7 +43,9 @@ def test_a_line_for_people_is_one_line_without_colours() -> None:
 
 def test_values_that_json_does_not_know_are_written_as_text() -> None:
     stream = io.StringIO()
-    LogSink(stream).take(Record(at=0.0, level=Level.INFO, name="n", fields={"x": {1, 2}.__class__}))
+    LogSink(stream).take(
+        TelemetryRecord(at=0.0, level=Level.INFO, name="n", fields={"x": {1, 2}.__class__})
+    )
 
     assert msgspec.json.decode(stream.getvalue())["x"] == "<class 'set'>"
 
@@ -87,6 +89,8 @@ def test_a_line_that_nobody_took_the_rest_of_spoils_no_other() -> None:
 
 def test_a_long_line_is_written_whole() -> None:
     stream = io.StringIO()
-    LogSink(stream).take(Record(at=0.0, level=Level.INFO, name="n", fields={"x": "y" * 10_000}))
+    LogSink(stream).take(
+        TelemetryRecord(at=0.0, level=Level.INFO, name="n", fields={"x": "y" * 10_000})
+    )
 
     assert msgspec.json.decode(stream.getvalue())["x"] == "y" * 10_000

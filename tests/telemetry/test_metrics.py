@@ -15,18 +15,18 @@ from holdfast.telemetry.model import (
     ConnectionFaulted,
     ConnectionStarted,
     ConnectionStopped,
-    Event,
     NotificationsReceived,
     NotificationUnknown,
     RequestStarted,
     RequestStopped,
-    RequestTimedOut,
+    RequestTimedOutEvent,
     ResultKind,
     StopReason,
+    TelemetryEvent,
 )
 from holdfast.world import SystemClock
 
-EVENTS: list[tuple[Event, str, dict[str, str], float]] = [
+EVENTS: list[tuple[TelemetryEvent, str, dict[str, str], float]] = [
     (ConnectionStarted(peer="p"), "holdfast_connections_started_total", {}, 1),
     (
         ConnectionStopped(peer="p", reason=StopReason.CRASHED, duration=1.0),
@@ -47,7 +47,12 @@ EVENTS: list[tuple[Event, str, dict[str, str], float]] = [
         {"method": "m", "result": "ok"},
         0.25,
     ),
-    (RequestTimedOut(method="m", limit=9), "holdfast_requests_timed_out_total", {"method": "m"}, 1),
+    (
+        RequestTimedOutEvent(method="m", limit=9),
+        "holdfast_requests_timed_out_total",
+        {"method": "m"},
+        1,
+    ),
     (
         NotificationsReceived(method="m", count=7),
         "holdfast_notifications_received_total",
@@ -70,7 +75,7 @@ EVENTS: list[tuple[Event, str, dict[str, str], float]] = [
     ("event", "metric", "labels", "value"), EVENTS, ids=lambda v: type(v).__name__
 )
 def test_an_event_is_counted(
-    event: Event, metric: str, labels: dict[str, str], value: float
+    event: TelemetryEvent, metric: str, labels: dict[str, str], value: float
 ) -> None:
     sink = MetricsSink(methods=["m"])
     Telemetry([sink], clock=SystemClock()).emit(event)

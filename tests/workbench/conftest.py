@@ -11,7 +11,7 @@ from holdfast.workbench.model import DraftMode
 from holdfast.workbench.objects.index import Index
 from holdfast.workbench.objects.segments import Segments
 from holdfast.world import SystemDisk
-from holdfast.world.testing import SeededChance
+from holdfast.world.testing import SeededRandomSource
 from tests.workbench.benches import Bench, bench_at
 
 
@@ -19,7 +19,7 @@ from tests.workbench.benches import Bench, bench_at
 def segments(tmp_path: Path) -> Iterator[Segments]:
     """Segments on the disk of this machine."""
     (tmp_path / "seg").mkdir()
-    opened = Segments(SystemDisk(), tmp_path / "seg", SeededChance(1))
+    opened = Segments(SystemDisk(), tmp_path / "seg", SeededRandomSource(1))
     yield opened
     opened.close()
 

@@ -7,9 +7,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.confine import Entry, Place, end, enter, places
+from holdfast.confine import Place, ProcessEntry, end, enter, places
 from holdfast.workbench.draft.drafts import Drafts
-from holdfast.world import IdMaker, SystemChance, SystemClock, SystemDisk
+from holdfast.world import IdMaker, SystemClock, SystemDisk, SystemRandomSource
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "HOME": "/nonexistent"}
 
@@ -22,7 +22,7 @@ def opened(base: Path, project: Path) -> Drafts:
         project,
         SystemDisk(),
         clock,
-        IdMaker(clock, SystemChance()),
+        IdMaker(clock, SystemRandomSource()),
         hidden=(str(base / "state"),),
     )
 
@@ -57,7 +57,7 @@ def run(place: Place, script: str, *, cwd: Path) -> str:
     try:
         files = {null: 0, output: 1, os.dup(output): 2}
         argv = ("/bin/sh", "-c", script)
-        entry = Entry(argv, ENV, str(cwd), argv[0], files, place.namespaces)
+        entry = ProcessEntry(argv, ENV, str(cwd), argv[0], files, place.namespaces)
         status = os.waitstatus_to_exitcode(os.waitpid(enter(entry), 0)[1])
         said = os.pread(output, 1_000_000, 0).decode("utf-8", "surrogateescape")
     finally:

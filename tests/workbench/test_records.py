@@ -16,7 +16,7 @@ from holdfast.workbench.records import (
     WorkbenchRecords,
 )
 from holdfast.workbench.store.store import Ports
-from holdfast.world.testing import CrashingDisk, ManualClock, PowerLost, Trouble
+from holdfast.world.testing import CrashingDisk, DiskFaults, ManualClock, SimulatedPowerLoss
 
 
 def opened(directory: Path, at: float = 1_700_000_000.0005) -> WorkbenchRecords:
@@ -106,14 +106,14 @@ def test_who_only_reads_writes_nothing(tmp_path: Path) -> None:
 @pytest.mark.promise("W11")
 @pytest.mark.parametrize("moment", range(1, 30))
 def test_a_key_is_noted_once_whenever_the_power_fails(moment: int, tmp_path: Path) -> None:
-    disk = CrashingDisk(Trouble(power_lost=moment))
+    disk = CrashingDisk(DiskFaults(power_lost=moment))
     noted: list[WorkbenchEvent] = []
     try:
         records = WorkbenchRecords.open(tmp_path, Ports(disk=disk, clock=ManualClock()))
         for key in ("k1", "k2"):
             noted.append(records.note("publish", {"try": 1}, key=key))
             records.close()
-    except PowerLost:
+    except SimulatedPowerLoss:
         pass
     for seed in range(10):
         after = WorkbenchRecords.open(tmp_path, Ports(disk=disk.crash(seed), clock=ManualClock()))

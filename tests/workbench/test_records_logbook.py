@@ -11,7 +11,7 @@ import pytest
 from holdfast.workbench.records import RecordLog
 from holdfast.world import SystemDisk
 from holdfast.world.failures import DiskFull, DiskOccupied, JournalHeld, StoreReadOnly
-from holdfast.world.testing import CrashingDisk, PowerLost, Trouble
+from holdfast.world.testing import CrashingDisk, DiskFaults, SimulatedPowerLoss
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -89,14 +89,14 @@ def test_where_no_directory_can_be_the_disk_is_blamed(tmp_path: Path) -> None:
 @pytest.mark.promise("W11")
 @pytest.mark.parametrize("moment", range(1, 40))
 def test_whenever_the_power_fails_what_was_added_is_there(moment: int, tmp_path: Path) -> None:
-    disk, kept = CrashingDisk(Trouble(power_lost=moment)), list[str]()
+    disk, kept = CrashingDisk(DiskFaults(power_lost=moment)), list[str]()
     book = RecordLog(disk, tmp_path / "words.jsonl", Word)
     try:
         for text in ("one", "two", "three"):
             book.add(Word(text))
             kept.append(text)
             book.close()
-    except PowerLost:
+    except SimulatedPowerLoss:
         pass
     for seed in range(10):
         after = RecordLog(disk.crash(seed), tmp_path / "words.jsonl", Word)
@@ -107,7 +107,7 @@ def test_whenever_the_power_fails_what_was_added_is_there(moment: int, tmp_path:
 
 def test_a_full_disk_takes_nothing_and_then_goes_on(tmp_path: Path) -> None:
     for moment in range(1, 20):
-        disk = CrashingDisk(Trouble(errors={moment: errno.ENOSPC}))
+        disk = CrashingDisk(DiskFaults(errors={moment: errno.ENOSPC}))
         book = RecordLog(disk, tmp_path / "words.jsonl", Word)
         kept: list[str] = []
         for text in ("one", "two"):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from holdfast.world.batch_queue import Inbox
+from holdfast.world.batch_queue import BatchQueue
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_all_that_is_there_is_taken_at_once() -> None:
-    inbox: Inbox[int] = Inbox()
+    inbox: BatchQueue[int] = BatchQueue()
     await inbox.put([1, 2])
     await inbox.put([3])
 
@@ -19,7 +19,7 @@ async def test_all_that_is_there_is_taken_at_once() -> None:
 
 
 async def test_who_reads_waits_and_who_puts_too_much_waits() -> None:
-    inbox: Inbox[int] = Inbox(items_max=2)
+    inbox: BatchQueue[int] = BatchQueue(items_max=2)
     got: list[list[int]] = []
 
     async def read() -> None:
@@ -39,7 +39,7 @@ async def test_who_reads_waits_and_who_puts_too_much_waits() -> None:
 
 
 async def test_all_who_wait_for_room_go_on() -> None:
-    inbox: Inbox[int] = Inbox(items_max=1)
+    inbox: BatchQueue[int] = BatchQueue(items_max=1)
     got: list[int] = []
     await inbox.put([0])
     async with anyio.create_task_group() as tasks:

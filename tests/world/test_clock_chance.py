@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.nouns import check_id
-from holdfast.world import Chance, IdMaker, SystemChance, SystemClock
-from holdfast.world.testing import ManualClock, SeededChance
+from holdfast.world import IdMaker, RandomSource, SystemClock, SystemRandomSource
+from holdfast.world.testing import ManualClock, SeededRandomSource
 
 
-@pytest.mark.parametrize("chance", [SystemChance(), SeededChance(1)], ids=["system", "seeded"])
-def test_draws_are_in_range_and_spread(chance: Chance) -> None:
+@pytest.mark.parametrize(
+    "chance", [SystemRandomSource(), SeededRandomSource(1)], ids=["system", "seeded"]
+)
+def test_draws_are_in_range_and_spread(chance: RandomSource) -> None:
     fractions = [chance.fraction() for _ in range(1000)]
 
     assert all(0.0 <= each < 1.0 for each in fractions)
@@ -40,9 +42,9 @@ class _Extreme:
 moves = st.lists(st.tuples(st.sampled_from(["advance", "set"]), st.floats(0, 2e9)), max_size=30)
 
 
-@given(moves, st.sampled_from([SeededChance(3), _Extreme(0), _Extreme(255)]))
+@given(moves, st.sampled_from([SeededRandomSource(3), _Extreme(0), _Extreme(255)]))
 def test_ids_sort_as_they_were_made_whatever_the_clock_does(
-    steps: list[tuple[str, float]], chance: Chance
+    steps: list[tuple[str, float]], chance: RandomSource
 ) -> None:
     clock = ManualClock()
     maker = IdMaker(clock, chance)
@@ -65,7 +67,7 @@ def test_an_id_tells_its_time() -> None:
 
 
 def test_threads_never_make_the_same_id() -> None:
-    maker = IdMaker(SystemClock(), SystemChance())
+    maker = IdMaker(SystemClock(), SystemRandomSource())
     made: list[list[str]] = [[] for _ in range(4)]
 
     def make(into: list[str]) -> None:
@@ -82,7 +84,7 @@ def test_threads_never_make_the_same_id() -> None:
 
 
 def test_a_fork_of_the_process_does_not_make_the_same_id() -> None:
-    maker = IdMaker(ManualClock(), SystemChance())
+    maker = IdMaker(ManualClock(), SystemRandomSource())
     maker.make("ses")
     forked = copy(maker)
 

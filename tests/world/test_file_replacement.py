@@ -12,7 +12,7 @@ from holdfast.failures import Failure
 from holdfast.world.disk import SystemDisk
 from holdfast.world.failures import DiskIo
 from holdfast.world.file_replacement import remove_leftovers, replace_file
-from holdfast.world.memory import CrashingDisk, PowerLost, Trouble
+from holdfast.world.memory import CrashingDisk, DiskFaults, SimulatedPowerLoss
 from holdfast.world.ports import OpenFile
 
 PATH = Path("/d/file")
@@ -73,7 +73,7 @@ def test_power_lost_at_any_moment_leaves_the_old_or_the_new(at: int) -> None:
     is_done = True
     try:
         replace_file(disk, PATH, NEW)
-    except PowerLost:
+    except SimulatedPowerLoss:
         is_done = False
 
     found = {content(disk.crash(seed)) for seed in range(50)}
@@ -161,9 +161,9 @@ def test_leftovers_of_killed_replacements_are_removed() -> None:
     disk = disk_with_old()
     disk.create(PATH.with_name("other"), mode=0o600)
     disk.trouble.power_lost = disk.operations + 3
-    with pytest.raises(PowerLost):
+    with pytest.raises(SimulatedPowerLoss):
         replace_file(disk, PATH, NEW)
-    disk.trouble = Trouble()
+    disk.trouble = DiskFaults()
     assert len(disk.names(PATH.parent)) == 3
     remove_leftovers(disk, PATH)
 

@@ -20,7 +20,14 @@ from holdfast.world.failures import (
     PathEscapes,
     PathUnfit,
 )
-from holdfast.world.files_beneath import Entry, Opener, Opening, Root, Sort, open_by_walking
+from holdfast.world.files_beneath import (
+    DirectoryItem,
+    FileType,
+    Opener,
+    OpenMode,
+    Root,
+    open_by_walking,
+)
 from holdfast.world.openat2 import has_openat2, open_beneath
 
 SECRET = b"secret"
@@ -112,11 +119,11 @@ CORPUS: list[bytes] = [
 
 
 def read(root: Root, path: RelativePath, *, follow: bool) -> bytes:
-    with root.open(path, Opening.READ, follow=follow) as file:
+    with root.open(path, OpenMode.READ, follow=follow) as file:
         return file.readall()
 
 
-def write(opening: Opening, *, follow: bool) -> Callable[[Root, RelativePath], object]:
+def write(opening: OpenMode, *, follow: bool) -> Callable[[Root, RelativePath], object]:
     def act(root: Root, path: RelativePath) -> object:
         with root.open(path, opening, follow=follow) as file:
             return file.write(b"written")
@@ -128,8 +135,8 @@ NEW = RelativePath.of("moved")
 ACTS: dict[str, Callable[[Root, RelativePath], object]] = {
     "read": lambda root, path: read(root, path, follow=False),
     "read through": lambda root, path: read(root, path, follow=True),
-    **{f"{each.name}": write(each, follow=False) for each in Opening if each is not Opening.READ},
-    **{f"{each.name} through": write(each, follow=True) for each in Opening if each.value[0]},
+    **{f"{each.name}": write(each, follow=False) for each in OpenMode if each is not OpenMode.READ},
+    **{f"{each.name} through": write(each, follow=True) for each in OpenMode if each.value[0]},
     "stat": lambda root, path: root.stat(path).st_size,
     "stat through": lambda root, path: root.stat(path, follow=True).st_size,
     "list": lambda root, path: root.list(path),
@@ -271,17 +278,17 @@ class TestInside:
     def test_files_are_made_changed_and_read(self, place: Path, opener: Opener) -> None:
         path = RelativePath.of("dir/new")
         with below(place, opener) as root:
-            with root.open(path, Opening.CREATE, mode=0o640) as file:
+            with root.open(path, OpenMode.CREATE, mode=0o640) as file:
                 file.write(b"one")
             with refused(DiskOccupied, path="dir/new"):
-                root.open(path, Opening.CREATE)
-            with root.open(path, Opening.APPEND) as file:
+                root.open(path, OpenMode.CREATE)
+            with root.open(path, OpenMode.APPEND) as file:
                 file.write(b"two")
-            with root.open(path, Opening.UPDATE) as file:
+            with root.open(path, OpenMode.UPDATE) as file:
                 assert file.read(3) == b"one"
                 file.write(b"2")
             assert read(root, path, follow=False) == b"one2wo"
-            with root.open(path, Opening.REPLACE) as file:
+            with root.open(path, OpenMode.REPLACE) as file:
                 file.write(b"3")
             assert read(root, path, follow=False) == b"3"
             assert stat.S_IMODE(root.stat(path).st_mode) == 0o640 & ~_umask()
@@ -291,8 +298,8 @@ class TestInside:
     ) -> None:
         with below(place, opener) as root:
             with refused(PathUnfit, path="in"):
-                root.open(RelativePath.of("in"), Opening.REPLACE)
-            with root.open(RelativePath.of("danglingin"), Opening.APPEND, follow=True) as file:
+                root.open(RelativePath.of("in"), OpenMode.REPLACE)
+            with root.open(RelativePath.of("danglingin"), OpenMode.APPEND, follow=True) as file:
                 file.write(b"made")
 
         assert (place / "root" / "new").read_bytes() == b"made"
@@ -312,19 +319,19 @@ class TestInside:
             with refused(PathUnfit, path="empty/a"):
                 root.remove(RelativePath.of("empty/a"))
             root.symlink(path / b"\xfe", target=b"x")
-            with root.open(path / "f", Opening.CREATE):
+            with root.open(path / "f", OpenMode.CREATE):
                 pass
             os.mkfifo(place / "root" / "empty" / "a" / "b" / "p")
             assert root.list(path) == (
-                Entry(b"f", Sort.FILE),
-                Entry(b"p", Sort.OTHER),
-                Entry(b"\xfe", Sort.LINK),
+                DirectoryItem(b"f", FileType.FILE),
+                DirectoryItem(b"p", FileType.OTHER),
+                DirectoryItem(b"\xfe", FileType.LINK),
             )
             for entry in root.list(path):
                 root.remove(path / entry.name)
             root.remove(path)
-            assert root.list(RelativePath.of("empty")) == (Entry(b"a", Sort.DIRECTORY),)
-            assert Entry(b"empty", Sort.DIRECTORY) in root.list()
+            assert root.list(RelativePath.of("empty")) == (DirectoryItem(b"a", FileType.DIRECTORY),)
+            assert DirectoryItem(b"empty", FileType.DIRECTORY) in root.list()
 
     def test_links_are_made_read_renamed_and_removed_themselves(
         self, place: Path, opener: Opener

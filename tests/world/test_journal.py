@@ -24,9 +24,15 @@ from holdfast.world.failures import (
     StoreTooOld,
 )
 from holdfast.world.journal import Journal
-from holdfast.world.journal_format import Damage, Reason, Record, encode_record, write_line
+from holdfast.world.journal_format import (
+    Damage,
+    DamageReason,
+    JournalRecord,
+    encode_record,
+    write_line,
+)
 from holdfast.world.journal_reader import read_journal
-from holdfast.world.memory import CrashingDisk, PowerLost, Trouble
+from holdfast.world.memory import CrashingDisk, DiskFaults, SimulatedPowerLoss
 from holdfast.world.ports import Disk
 from holdfast.world.schema import Schema
 
@@ -116,7 +122,7 @@ def test_with_a_bookmark_only_what_follows_it_is_read() -> None:
     assert opened(disk).repairs.count == 1
 
 
-NINTH, SECOND = (write_line(Record(seq, 1, 1, b"9")) for seq in (9, 2))
+NINTH, SECOND = (write_line(JournalRecord(seq, 1, 1, b"9")) for seq in (9, 2))
 
 
 @pytest.mark.parametrize("follows", [b"junk", b"\0" * 8, NINTH, SECOND])
@@ -189,7 +195,7 @@ def test_a_journal_that_refuses_has_no_bookmark() -> None:
 
 def test_one_line_tells_what_the_log_is() -> None:
     assert LINES[0] == write_line(
-        Record(
+        JournalRecord(
             0,
             1,
             1,
@@ -215,7 +221,7 @@ def test_there_is_one_writer() -> None:
 
 
 def cut(offset: int, length: int, after: int, reason: str) -> Damage:
-    return Damage(offset, length, after, Reason(reason))
+    return Damage(offset, length, after, DamageReason(reason))
 
 
 HEAD = len(LINES[0])
@@ -375,7 +381,7 @@ def test_another_log_is_left_alone() -> None:
 # What fails while it is open.
 
 
-def with_trouble(find: Callable[[CrashingDisk], Trouble]) -> tuple[CrashingDisk, Journal]:
+def with_trouble(find: Callable[[CrashingDisk], DiskFaults]) -> tuple[CrashingDisk, Journal]:
     disk = CrashingDisk()
     journal = opened(disk)
     append(journal, "a")
@@ -387,7 +393,9 @@ WRITE, SYNC = 2, 3  # an append looks at the file, writes, syncs and looks again
 
 
 def test_a_full_disk_costs_nothing_and_it_goes_on_when_there_is_room() -> None:
-    _, journal = with_trouble(lambda disk: Trouble(errors={disk.operations + WRITE: errno.ENOSPC}))
+    _, journal = with_trouble(
+        lambda disk: DiskFaults(errors={disk.operations + WRITE: errno.ENOSPC})
+    )
     with pytest.raises(DiskFull):
         append(journal, "lost", "lost")
 
@@ -396,9 +404,9 @@ def test_a_full_disk_costs_nothing_and_it_goes_on_when_there_is_room() -> None:
 
 
 def test_half_a_batch_is_taken_back_for_good() -> None:
-    disk, journal = with_trouble(lambda _: Trouble())
+    disk, journal = with_trouble(lambda _: DiskFaults())
     before = text(disk)
-    disk.trouble = Trouble(
+    disk.trouble = DiskFaults(
         errors={disk.operations + WRITE + 1: errno.ENOSPC}, short_writes={disk.operations + WRITE}
     )
     with pytest.raises(DiskFull):
@@ -410,7 +418,7 @@ def test_half_a_batch_is_taken_back_for_good() -> None:
 
 
 def test_a_short_write_is_completed() -> None:
-    _, journal = with_trouble(lambda disk: Trouble(short_writes={disk.operations + WRITE}))
+    _, journal = with_trouble(lambda disk: DiskFaults(short_writes={disk.operations + WRITE}))
 
     assert append(journal, "b", "c") == 2
     assert entries(journal) == ABC
@@ -425,7 +433,9 @@ def test_once_the_disk_is_unknown_nothing_is_written_and_reads_go_on(
     errors: dict[int, int],
 ) -> None:
     _, journal = with_trouble(
-        lambda disk: Trouble(errors={disk.operations + at: number for at, number in errors.items()})
+        lambda disk: DiskFaults(
+            errors={disk.operations + at: number for at, number in errors.items()}
+        )
     )
     with pytest.raises((DiskIo, DiskFull)):
         append(journal, "b")
@@ -454,7 +464,7 @@ def take_over(disk: CrashingDisk) -> None:
 
 @pytest.mark.parametrize("happens", [remove, exchange, take_over])
 def test_a_writer_that_was_replaced_writes_no_more(happens: Callable[[CrashingDisk], None]) -> None:
-    disk, journal = with_trouble(lambda _: Trouble())
+    disk, journal = with_trouble(lambda _: DiskFaults())
     happens(disk)
     for _ in range(2):
         with pytest.raises(JournalFenced) as raised:
@@ -471,7 +481,7 @@ def test_what_a_replaced_writer_slipped_in_is_not_read() -> None:
     first = opened(disk)
     append(first, "a")
     take_over(disk)
-    disk.open_to_write(PATH).append(write_line(Record(2, 1, 1, b'"late"')))
+    disk.open_to_write(PATH).append(write_line(JournalRecord(2, 1, 1, b'"late"')))
 
     found = read_journal(disk, PATH, schema=SCHEMA)
     assert [(entry.seq, entry.data) for entry in found] == ABC
@@ -511,7 +521,7 @@ def write_until_dark(disk: Disk, work: Sequence[Sequence[str]]) -> tuple[list[st
             if number % 3 == 2:
                 journal.close()
                 journal = opened(disk)
-    except PowerLost:
+    except SimulatedPowerLoss:
         pass
     return acknowledged, asked
 
@@ -526,7 +536,7 @@ def survivors(disk: CrashingDisk) -> list[str]:
 def test_no_crash_loses_what_was_acknowledged_or_invents_anything(
     work: list[list[str]], dark_at: int, seeds: list[int]
 ) -> None:
-    disk = CrashingDisk(Trouble(power_lost=dark_at))
+    disk = CrashingDisk(DiskFaults(power_lost=dark_at))
     acknowledged, asked = write_until_dark(disk, work)
     for seed in seeds:
         disk = disk.crash(seed)  # and again, right after it was repaired
@@ -551,7 +561,7 @@ def test_no_crash_loses_what_was_acknowledged_or_invents_anything(
 def test_no_error_loses_what_was_acknowledged(
     work: list[list[str]], errors: dict[int, int], short_writes: set[int], seed: int
 ) -> None:
-    disk = CrashingDisk(Trouble(errors=errors, short_writes=short_writes))
+    disk = CrashingDisk(DiskFaults(errors=errors, short_writes=short_writes))
     acknowledged: list[str] = []
     asked: set[str] = set()
     journal: Journal | None = None

@@ -17,7 +17,7 @@ from holdfast.world.journal_format import (
     MARKER,
     RECORD_BYTES_MAX,
     Encoded,
-    Record,
+    JournalRecord,
     accept_record,
     encode_record,
     write_line,
@@ -37,14 +37,14 @@ ANY_JSON = st.recursive(
 
 def test_a_line_is_what_the_format_says() -> None:
     assert (
-        write_line(Record(7, 2, 1, b'{"any":"JSON"}'))
+        write_line(JournalRecord(7, 2, 1, b'{"any":"JSON"}'))
         == b'{ "seq":7,"epoch":2,"version":1,"record":{"any":"JSON"},"crc":"770af622"}\n'
     )
 
 
 def test_an_opening_differs_in_its_word_and_its_checksum() -> None:
     assert (
-        write_line(Record(7, 2, 1, b"{}", is_opening=True))
+        write_line(JournalRecord(7, 2, 1, b"{}", is_opening=True))
         == b'{ "seq":7,"epoch":2,"version":1,"opening":{},"crc":"c2442835"}\n'
     )
 
@@ -53,13 +53,13 @@ def test_a_batch_is_its_lines() -> None:
     batch = [encode_record("a"), encode_record("b")]
 
     assert write_lines(batch, first=5, epoch=2, version=3) == b"".join(
-        [write_line(Record(5, 2, 3, b'"a"')), write_line(Record(6, 2, 3, b'"b"'))]
+        [write_line(JournalRecord(5, 2, 3, b'"a"')), write_line(JournalRecord(6, 2, 3, b'"b"'))]
     )
 
 
 @given(ANY_JSON)
 def test_no_value_contains_the_beginning_of_a_line(value: object) -> None:
-    line = write_line(Record(1, 1, 1, encode_record(value)))
+    line = write_line(JournalRecord(1, 1, 1, encode_record(value)))
 
     assert line.count(MARKER) == 1
     assert line.count(b"\n") == 1

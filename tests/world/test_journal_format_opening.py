@@ -9,19 +9,19 @@ from holdfast.world.failures import StoreForeign, StoreTooNew
 from holdfast.world.journal_format import (
     FORMAT,
     Damage,
-    Opening,
-    Reason,
+    DamageReason,
+    JournalHeader,
     Repairs,
     encode_record,
-    read_opening,
+    read_journal_header,
 )
 
 
 def test_an_opening_is_read_back() -> None:
-    damage = Damage(offset=7, length=3, after_seq=1, reason=Reason.TORN)
-    opening = Opening(FORMAT, "log1", "notes", Repairs((damage,), 1, ("log.damaged-1",)))
+    damage = Damage(offset=7, length=3, after_seq=1, reason=DamageReason.TORN)
+    opening = JournalHeader(FORMAT, "log1", "notes", Repairs((damage,), 1, ("log.damaged-1",)))
 
-    assert read_opening(encode_record(opening), path="/p") == opening
+    assert read_journal_header(encode_record(opening), path="/p") == opening
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_an_opening_is_read_back() -> None:
 )
 def test_what_we_do_not_understand_is_refused(data: bytes, failure: Failure) -> None:
     with pytest.raises(type(failure)) as raised:
-        read_opening(data, path="/p")
+        read_journal_header(data, path="/p")
 
     assert raised.value == failure
 
@@ -48,4 +48,4 @@ def test_what_we_do_not_understand_is_refused(data: bytes, failure: Failure) -> 
 def test_what_a_newer_version_adds_is_no_obstacle() -> None:
     data = b'{"format":1,"log":"log1","schema":"notes","repairs":{"new":1},"more":true}'
 
-    assert read_opening(data, path="/p") == Opening(1, "log1", "notes", Repairs())
+    assert read_journal_header(data, path="/p") == JournalHeader(1, "log1", "notes", Repairs())

@@ -12,17 +12,17 @@ from holdfast.world.journal_format import (
     MARKER,
     RECORD_BYTES_MAX,
     Damage,
+    DamageReason,
     Found,
-    Reason,
-    Record,
+    JournalRecord,
     Scanner,
     encode_record,
     write_line,
     write_lines,
 )
 
-OPENING = Record(0, 1, 1, b'{"format":1}', is_opening=True)
-ONE, TWO, THREE = (Record(seq, 1, 1, b'{"n":"%d"}' % seq) for seq in (1, 2, 3))
+OPENING = JournalRecord(0, 1, 1, b'{"format":1}', is_opening=True)
+ONE, TWO, THREE = (JournalRecord(seq, 1, 1, b'{"n":"%d"}' % seq) for seq in (1, 2, 3))
 L0, L1, L2, L3 = (write_line(record) for record in (OPENING, ONE, TWO, THREE))
 
 
@@ -35,12 +35,12 @@ def scan(text: bytes, piece: int = 1 << 20) -> list[Found]:
 
 
 def damage(offset: int, length: int, after_seq: int, reason: str) -> Damage:
-    return Damage(offset, length, after_seq, Reason(reason))
+    return Damage(offset, length, after_seq, DamageReason(reason))
 
 
 FLIPPED = L2.replace(b'"n"', b'"m"')
-STALE = Record(2, 1, 1, b'"late"')
-SECOND = Record(1, 2, 1, b"{}", is_opening=True)
+STALE = JournalRecord(2, 1, 1, b'"late"')
+SECOND = JournalRecord(1, 2, 1, b"{}", is_opening=True)
 N0, N1, N2 = len(L0), len(L0 + L1), len(L0 + L1 + L2)
 
 
@@ -108,9 +108,9 @@ def test_a_writer_learns_where_to_go_on(text: bytes, end: int, is_terminated: bo
 
 
 LINES = [
-    write_line(Record(0, 1, 1, b"{}", is_opening=True)),
+    write_line(JournalRecord(0, 1, 1, b"{}", is_opening=True)),
     *(
-        write_line(Record(seq, 1, 1, encode_record(value)))
+        write_line(JournalRecord(seq, 1, 1, encode_record(value)))
         for seq, value in enumerate(
             [
                 {"a": "{ "},
@@ -157,11 +157,11 @@ def test_untouched_records_are_found_and_none_is_invented(changes: list[Edit], p
     text, untouched = apply(changes)
     found = scan(text, piece)
 
-    records = [write_line(item) for item in found if isinstance(item, Record)]
+    records = [write_line(item) for item in found if isinstance(item, JournalRecord)]
     assert set(records) <= set(LINES)
     if not any(put == LINES[2] for _, _, put in changes):  # a copy put earlier counts as the one
         assert {LINES[number] for number in untouched} <= set(records)
-    seqs = [item.seq for item in found if isinstance(item, Record) and not item.is_opening]
+    seqs = [item.seq for item in found if isinstance(item, JournalRecord) and not item.is_opening]
     assert all(one < other for one, other in pairwise(seqs))
 
 
@@ -185,7 +185,7 @@ def test_no_bytes_make_it_raise(text: bytes, piece: int) -> None:
 
 @given(st.integers(0, len(FILE)))
 def test_a_file_cut_anywhere_keeps_all_whole_records(at: int) -> None:
-    found = [write_line(item) for item in scan(FILE[:at]) if isinstance(item, Record)]
+    found = [write_line(item) for item in scan(FILE[:at]) if isinstance(item, JournalRecord)]
 
     assert found == [
         line for line, start in zip(LINES, STARTS, strict=True) if start + len(line) - 1 <= at
@@ -201,7 +201,7 @@ def test_a_record_behind_a_huge_garbage_line_is_found(filler: bytes) -> None:
         found += scanner.feed(garbage)
     found += [*scanner.feed(L2), *scanner.finish()]
 
-    assert [item for item in found if isinstance(item, Record)] == [OPENING, ONE, TWO]
+    assert [item for item in found if isinstance(item, JournalRecord)] == [OPENING, ONE, TWO]
 
 
 def test_a_marker_cut_in_two_behind_a_huge_line_is_found() -> None:
@@ -209,7 +209,7 @@ def test_a_marker_cut_in_two_behind_a_huge_line_is_found() -> None:
     found = scanner.feed(L0 + MARKER + b"x" * (RECORD_BYTES_MAX + 300) + L1[:4])
     found += [*scanner.feed(L1[4:]), *scanner.finish()]
 
-    assert [item for item in found if isinstance(item, Record)] == [OPENING, ONE]
+    assert [item for item in found if isinstance(item, JournalRecord)] == [OPENING, ONE]
 
 
 def test_memory_stays_bounded_by_one_record() -> None:

@@ -10,9 +10,9 @@ import pytest
 from holdfast.world.failures import DiskMissing, StoreForeign
 from holdfast.world.journal_format import (
     Damage,
-    Opening,
-    Reason,
-    Record,
+    DamageReason,
+    JournalHeader,
+    JournalRecord,
     Repairs,
     encode_record,
     write_line,
@@ -34,12 +34,12 @@ SCHEMA: Schema[Callable[[object], object]] = Schema("notes", 3, (str, lambda tex
 
 
 def opening(log: str = "log1") -> bytes:
-    data = encode_record(Opening(1, log, "notes", Repairs()))
-    return write_line(Record(0, 1, 1, data, is_opening=True))
+    data = encode_record(JournalHeader(1, log, "notes", Repairs()))
+    return write_line(JournalRecord(0, 1, 1, data, is_opening=True))
 
 
 def line(seq: int, *, version: int = 3) -> bytes:
-    return write_line(Record(seq, 1, version, encode_record(seq)))
+    return write_line(JournalRecord(seq, 1, version, encode_record(seq)))
 
 
 def file_of(content: bytes) -> OpenFile:
@@ -67,7 +67,7 @@ def test_a_reader_goes_on_where_it_stopped_and_ends_where_it_is_told() -> None:
     assert list(found) == [JournalEntry(2, b"2")]
 
 
-LONG = write_line(Record(3, 1, 3, encode_record("x" * 200_000)))
+LONG = write_line(JournalRecord(3, 1, 3, encode_record("x" * 200_000)))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,9 @@ def test_a_reader_needs_a_journal() -> None:
 
 def test_two_logs_in_one_file_are_refused() -> None:
     other = write_line(
-        Record(0, 2, 1, encode_record(Opening(1, "log2", "notes", Repairs())), is_opening=True)
+        JournalRecord(
+            0, 2, 1, encode_record(JournalHeader(1, "log2", "notes", Repairs())), is_opening=True
+        )
     )
     with pytest.raises(StoreForeign) as raised:
         list(read_entries(file_of(opening() + other), PATH, schema=SCHEMA))
@@ -126,8 +128,8 @@ def test_a_survey_says_what_is_there_and_what_is_wrong() -> None:
         is_damaged_inside=True,
         repairs=Repairs(
             (
-                Damage(len(opening()), 1, 0, Reason.UNREADABLE),
-                Damage(end, 2, 1, Reason.TORN),
+                Damage(len(opening()), 1, 0, DamageReason.UNREADABLE),
+                Damage(end, 2, 1, DamageReason.TORN),
             ),
             2,
         ),

@@ -12,14 +12,14 @@ import pytest
 from holdfast.failures import Failure
 from holdfast.world.failures import DiskDenied
 from holdfast.world.journal import cut_tail, rewrite
-from holdfast.world.journal_format import Record, write_line
+from holdfast.world.journal_format import JournalRecord, write_line
 from holdfast.world.journal_reader import survey
 from holdfast.world.memory import CrashingDisk
 from holdfast.world.schema import Schema
 
 PATH = Path("/d/log")
 SCHEMA: Schema[Callable[[object], object]] = Schema("notes", 1)
-ONE, TWO = (write_line(Record(seq, 1, 1, b"{}")) for seq in (1, 2))
+ONE, TWO = (write_line(JournalRecord(seq, 1, 1, b"{}")) for seq in (1, 2))
 TORN, BROKEN = ONE + b"torn", ONE + b"?" + TWO + b"torn"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.world.memory import ManualClock, SeededChance
+from holdfast.world.memory import ManualClock, SeededRandomSource
 
 
 def test_a_manual_clock_moves_when_told() -> None:
@@ -23,7 +23,7 @@ def test_time_does_not_pass_backwards() -> None:
 
 def test_a_seed_is_a_fate() -> None:
     def fate(seed: int) -> list[object]:
-        chance = SeededChance(seed)
+        chance = SeededRandomSource(seed)
         return [chance.fraction(), chance.draw(8), chance.fraction()]
 
     assert fate(1) == fate(1)

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.failures import Failure
 from holdfast.world.failures import DiskFull, DiskIo, DiskQuota, DiskReadOnly
-from holdfast.world.memory import CrashingDisk, PowerLost, Trouble
+from holdfast.world.memory import CrashingDisk, DiskFaults, SimulatedPowerLoss
 
 ROOT = Path("/d")
 SEEDS = range(1000)
@@ -103,7 +103,7 @@ def test_after_a_failed_sync_a_later_one_saves_only_what_came_after() -> None:
     ],
 )
 def test_trouble_comes_when_it_was_asked_for(number: int, failure: Failure) -> None:
-    disk = CrashingDisk(Trouble(errors={2: number}, short_writes={3}, power_lost=4))
+    disk = CrashingDisk(DiskFaults(errors={2: number}, short_writes={3}, power_lost=4))
     file = disk.create(ROOT / "a", mode=0o600)
 
     with pytest.raises(type(failure)) as raised:
@@ -111,5 +111,5 @@ def test_trouble_comes_when_it_was_asked_for(number: int, failure: Failure) -> N
     assert raised.value == failure
     assert file.append(b"1234") == 2
     for _ in range(2):
-        with pytest.raises(PowerLost):
+        with pytest.raises(SimulatedPowerLoss):
             file.append(b"1234")

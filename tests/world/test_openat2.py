@@ -101,11 +101,11 @@ buffer = ctypes.create_string_buffer(program)
 header = struct.pack("HxxxxxxQ", 4, ctypes.addressof(buffer))
 assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, header, 0, 0) == 0, ctypes.get_errno()
-from holdfast.world.files_beneath import Opening, Root
+from holdfast.world.files_beneath import OpenMode, Root
 from holdfast.world.openat2 import has_openat2
 from holdfast.nouns import RelativePath
 assert not has_openat2()
-with Root.at(sys.argv[2]) as root, root.open(RelativePath.of("f"), Opening.READ) as file:
+with Root.at(sys.argv[2]) as root, root.open(RelativePath.of("f"), OpenMode.READ) as file:
     print(file.readall().decode())
 """
 

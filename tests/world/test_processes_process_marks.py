@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.world import environment_of, system_processes
-from holdfast.world.processes import MARK, Ended, agents, sweep
+from holdfast.world.processes import MARK, SweepResult, agents, sweep
 from tests.exec.server.talking import until
 from tests.journeys.stage import linux_only
 
@@ -66,7 +66,7 @@ async def test_what_a_marked_process_started_is_ended(line: str, tmp_path: Path)
         assert not is_alive(int(pid.read_text()))
         assert ended.killed >= 2
         assert ended.left == ()
-    assert sweep(mark) == Ended(0)
+    assert sweep(mark) == SweepResult(0)
 
 
 @pytest.mark.promise("A12", "X14")
@@ -93,7 +93,7 @@ async def test_what_outlives_its_parents_is_ended_and_nobody_else(tmp_path: Path
         try:
             assert sweep(mark).killed == 1
             assert not is_alive(pid)
-            assert sweep(mark) == Ended(0)
+            assert sweep(mark) == SweepResult(0)
             assert other.poll() is None
         finally:
             other.send_signal(signal.SIGKILL)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from holdfast.world.questions import Questions
+from holdfast.world.questions import PendingReplies
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_the_first_answer_counts_and_each_finds_its_question() -> None:
-    questions, got = Questions(), dict[str, str]()
+    questions, got = PendingReplies(), dict[str, str]()
 
     async def wait(question: str) -> None:
         with questions.open(question) as answer:
@@ -31,7 +31,7 @@ async def test_the_first_answer_counts_and_each_finds_its_question() -> None:
 
 
 async def test_who_gives_up_waits_for_nothing() -> None:
-    questions = Questions()
+    questions = PendingReplies()
     with anyio.move_on_after(0.01), questions.open("a") as answer:
         await answer.wait()
 

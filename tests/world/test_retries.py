@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.failures import Failure, RetryPolicy
-from holdfast.world import Waiting, retrying
+from holdfast.world import RetryWait, retrying
 from holdfast.world.failures import DatabaseDamaged, DatabaseUnavailable
-from holdfast.world.testing import SeededChance
+from holdfast.world.testing import SeededRandomSource
 from tests.simulation.clock import VirtualTimeLoop
 
 pytestmark = [pytest.mark.anyio, pytest.mark.promise("T5")]
@@ -33,7 +33,7 @@ class Service:
     def __init__(self, *script: Failure | Exception) -> None:
         self.script = list(script)
         self.calls: list[float] = []
-        self.news: list[tuple[float, Waiting]] = []
+        self.news: list[tuple[float, RetryWait]] = []
 
     async def call(self) -> str:
         self.calls.append(anyio.current_time())
@@ -41,12 +41,16 @@ class Service:
             raise self.script.pop(0)
         return "answer"
 
-    async def announce(self, news: Waiting) -> None:
+    async def announce(self, news: RetryWait) -> None:
         self.news.append((anyio.current_time(), news))
 
     async def run(self, *, safe: bool = True, policy: RetryPolicy = POLICY) -> str:
         return await retrying(
-            self.call, safe=safe, policy=policy, chance=SeededChance(1), announce=self.announce
+            self.call,
+            safe=safe,
+            policy=policy,
+            chance=SeededRandomSource(1),
+            announce=self.announce,
         )
 
 
@@ -63,8 +67,8 @@ async def test_every_wait_is_announced_before_it_begins() -> None:
     assert await service.run() == "answer"
     assert service.calls == [0.0, 1.0, 3.0]
     assert service.news == [
-        (0.0, Waiting(busy(), 1.0, 1, 3)),
-        (1.0, Waiting(busy(), 2.0, 2, 3)),
+        (0.0, RetryWait(busy(), 1.0, 1, 3)),
+        (1.0, RetryWait(busy(), 2.0, 2, 3)),
     ]
 
 
@@ -128,13 +132,13 @@ async def test_what_is_no_failure_passes_through() -> None:
 
 
 async def test_an_announcement_that_fails_ends_it() -> None:
-    async def refuse(news: Waiting) -> None:
+    async def refuse(news: RetryWait) -> None:
         raise DatabaseDamaged(path="p", reason="r")
 
     service = Service(busy())
     with pytest.raises(DatabaseDamaged):
         await retrying(
-            service.call, safe=True, policy=POLICY, chance=SeededChance(1), announce=refuse
+            service.call, safe=True, policy=POLICY, chance=SeededRandomSource(1), announce=refuse
         )
 
     assert service.calls == [0.0]

@@ -8,7 +8,7 @@ from anyio.abc import TaskGroup
 
 from holdfast.failures import Failure
 from holdfast.world.failures import DiskFull
-from holdfast.world.tasks import companions
+from holdfast.world.tasks import background_tasks
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +22,7 @@ async def test_they_end_with_the_block() -> None:
         finally:
             ended.append("ended")
 
-    async with companions() as tasks:
+    async with background_tasks() as tasks:
         tasks.start_soon(accompany)
         await anyio.wait_all_tasks_blocked()
 
@@ -32,7 +32,7 @@ async def test_they_end_with_the_block() -> None:
 @pytest.mark.parametrize("error", [ValueError("plain"), DiskFull(path="x")])
 async def test_what_the_block_raises_goes_on_in_no_group(error: Exception) -> None:
     with pytest.raises(type(error)) as caught:
-        async with companions() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(anyio.sleep_forever)
             raise error
 
@@ -44,7 +44,7 @@ async def test_a_failure_of_one_of_them_ends_the_block_with_it() -> None:
         raise DiskFull(path="x")
 
     with pytest.raises(Failure) as caught:
-        async with companions() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(fail)
             await anyio.sleep_forever()
 
@@ -52,7 +52,7 @@ async def test_a_failure_of_one_of_them_ends_the_block_with_it() -> None:
 
 
 async def test_one_of_them_can_end_the_block() -> None:
-    async with companions() as tasks:
+    async with background_tasks() as tasks:
         tasks.start_soon(_end, tasks)
         await anyio.sleep_forever()
 
@@ -63,7 +63,7 @@ async def _end(tasks: TaskGroup) -> None:
 
 async def test_who_cancels_the_block_is_not_told_otherwise() -> None:
     with anyio.move_on_after(0.01) as scope:
-        async with companions() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(anyio.sleep_forever)
             await anyio.sleep_forever()
 

@@ -37,7 +37,7 @@ from holdfast.acp.updates import Updates
 from holdfast.failures import Failure, boundary, from_wire, to_wire
 from holdfast.host import RecordReceived
 from holdfast.runners.model import TurnEnding
-from holdfast.world import companions
+from holdfast.world import background_tasks
 
 PING: Final = "holdfast/ping"
 _MOMENT: Final = 0.05  # seconds: clients drop news of a session whose id they do not know yet
@@ -274,6 +274,6 @@ async def serve_editor(stays: Stays) -> None:
         return  # closed before the start: that is the end of the input, too
     with boundary("acp"):
         agent: Any = EditorAgent(stays)  # Any: it has those methods only that it announces
-        async with watchable_stdio(), companions() as tasks:
+        async with watchable_stdio(), background_tasks() as tasks:
             agent.announce_with(tasks)
             await acp.run_agent(agent, use_unstable_protocol=True)  # to fork is one of these

@@ -43,7 +43,7 @@ from holdfast.host.model import (
 )
 from holdfast.runners.model import QuestionAsked, ToolStarted, TurnEnding
 from holdfast.workbench.failures import ConsentRequired
-from holdfast.world import companions
+from holdfast.world import background_tasks
 
 CRASHED: Final = "holdfast/agent_crashed"  # news: reason, attempt
 BACKEND: Final = "holdfast/backend"  # news: reconnecting, or unresponsive
@@ -181,7 +181,7 @@ class EditorTurn:
     ) -> TurnClosed:
         """Tell everything up to the end of the turn, and ask what it asks."""
         updates, turn = Updates(await self._stays.find(self._session)), -1
-        async with companions() as tasks:
+        async with background_tasks() as tasks:
             while True:
                 for each in await seat.receive():
                     await tell(self._client, self._session, updates, each)

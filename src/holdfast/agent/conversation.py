@@ -43,7 +43,7 @@ from holdfast.agent.turn_context import (
     chosen,
 )
 from holdfast.failures import Failure, UnexpectedError, boundary, to_wire
-from holdfast.world import companions
+from holdfast.world import background_tasks
 
 OPTIONS: Final = ("model", "effort", "head", "compact")
 TASK: Final = "holdfast.agent.turn"  # name of a turn's task, for debuggers and crash reports
@@ -67,7 +67,7 @@ async def open_conversation(
     refusal = crashes.refusal(now=anyio.current_time())
     if refusal is not None:
         raise refusal
-    async with companions() as tasks:
+    async with background_tasks() as tasks:
         yield AgentConversation(kit, memory, crashes, tasks)
 
 

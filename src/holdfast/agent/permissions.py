@@ -20,7 +20,7 @@ from holdfast.agent.permission_rules import (
 )
 from holdfast.agent.ports import ToolContext
 from holdfast.confine import PROTECTED
-from holdfast.nouns import KEPT, RelativePath
+from holdfast.nouns import CHANGE_DENIED, RelativePath
 from holdfast.world import SystemDisk, make_private, replace_file
 
 
@@ -84,7 +84,7 @@ async def require_file_permission(
 
 def is_protected(path: RelativePath) -> bool:
     """Whether the path, or any directory on it, has a protected name."""
-    names = [tuple(name.encode().split(b"/")) for name in (*PROTECTED, *KEPT)]
+    names = [tuple(name.encode().split(b"/")) for name in (*PROTECTED, *CHANGE_DENIED)]
     # Case-insensitive file systems resolve .GIT to .git.
     lowered = tuple(part.lower() for part in path.parts)
     return any(

@@ -33,7 +33,7 @@ from holdfast.agent.turn_context import (
     TurnQueue,
     nothing,
 )
-from holdfast.world import companions
+from holdfast.world import background_tasks
 
 NAME: Final = "sub_agent"
 BUDGET: Final = BudgetLimits(steps=100, seconds=540.0)
@@ -77,7 +77,7 @@ class SubAgent:
         kit = replace(self._kit, tools={**self._kit.tools, RECALL: RecallTool(tree.result)})
         turn = AgentTurn(kit, ConversationLog(tree, outbox, KeyRedactor(kit.known)), kit.choice)
         story = _SubAgentTurn(desk)
-        async with companions() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(turn.run, str(arguments["task"]))
             while story.over is None:
                 batch = await outbox.take()

@@ -25,7 +25,7 @@ from holdfast.agent.tools.shell import ShellCommands, ShellTool, open_shell_comm
 from holdfast.agent.tools.skills import SkillTool, find_skills
 from holdfast.agent.tools.write import WriteTool
 from holdfast.nouns import RelativePath
-from holdfast.world import companions
+from holdfast.world import background_tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ async def open_tool_set(
     scratch = tempfile.mkdtemp(dir=ground.scratch, prefix="holdfast-")
     ground = replace(ground, scratch=scratch)
     try:
-        async with open_shell_commands(ground) as shells, companions() as tasks:
+        async with open_shell_commands(ground) as shells, background_tasks() as tasks:
             skills = await find_skills(workspace, settings.skills)
             tools: list[Tool] = [
                 ReadTool(workspace),

@@ -70,7 +70,7 @@ from holdfast.agent.ports import Tool
 from holdfast.agent.text import kept
 from holdfast.agent.turn_context import AgentConfig, ConversationLog, TurnItem, chosen, new_id
 from holdfast.failures import Failure, Kind, boundary, to_wire
-from holdfast.world import Questions, companions
+from holdfast.world import PendingReplies, background_tasks
 
 # Execution of tool calls.
 
@@ -310,7 +310,7 @@ class AgentTurn:
         self.phase = LoopPhase.IDLE
         self.choice = choice
         self._kit, self._log = kit, log
-        self._questions, self._asked, self._waiting = Questions(), 0, 0
+        self._questions, self._asked, self._waiting = PendingReplies(), 0, 0
         self._calls = ToolCallExecutor(kit, log, self._inquire)
         self._summarizer = Summarizer(kit, log)
         self._purse = Budget(anyio.current_time())
@@ -337,7 +337,7 @@ class AgentTurn:
     async def run(self, prompt: str, *, compacts: bool = False) -> None:
         """Run the turn, and emit `TurnOver`; only unexpected exceptions are raised."""
         self._prompt, self._compacts = prompt, compacts
-        async with companions() as tasks:
+        async with background_tasks() as tasks:
             tasks.start_soon(self._calls.report_silence)
             tasks.start_soon(self._tell_waiting)
             await self._drive()

@@ -25,7 +25,7 @@ from holdfast.workbench import (
     apply,
     enter_draft,
 )
-from holdfast.world import Opening, Root, WriterThread
+from holdfast.world import OpenMode, Root, WriterThread
 from holdfast.world.failures import DiskMissing, PathUnfit
 
 Result = TypeVar("Result")
@@ -118,7 +118,7 @@ class RootTree:
 
     def read(self, path: RelativePath, bytes_max: int) -> bytes:
         data = bytearray()
-        with self._root.open(path, Opening.READ, follow=True) as file:
+        with self._root.open(path, OpenMode.READ, follow=True) as file:
             while len(data) < bytes_max and (piece := file.read(bytes_max - len(data))):
                 data += piece
         return bytes(data)

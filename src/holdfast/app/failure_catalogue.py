@@ -36,7 +36,7 @@ _COLUMNS = (
 
 
 def load_failure_classes() -> None:
-    """Import every module that declares failures, for `failures.load_classes_with`.
+    """Import every module that declares failures, for `failures.set_class_loader`.
 
     Commands import only what they need, so a failure that arrives from a host may be of a class
     that this process has not loaded yet.

@@ -15,9 +15,9 @@ from holdfast.host import read_session_journal
 from holdfast.host.model import AnyRecord
 from holdfast.world import (
     IdMaker,
-    SystemChance,
     SystemClock,
     SystemDisk,
+    SystemRandomSource,
     disk_failure,
     last_seq,
     make_private,
@@ -62,7 +62,7 @@ class Sessions:
     ) -> KeptSession:
         """Keep a new session; it has said nothing yet."""
         made = KeptSession(
-            id=str(IdMaker(self._clock, SystemChance()).make(PREFIX)),
+            id=str(IdMaker(self._clock, SystemRandomSource()).make(PREFIX)),
             project=project,
             draft=draft,
             runner=runner,

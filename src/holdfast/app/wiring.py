@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.app.settings import Settings
-from holdfast.telemetry import ArtefactSink, Redactor, Telemetry
+from holdfast.telemetry import FailureFileSink, Redactor, Telemetry
 from holdfast.world import SystemClock
 
 
@@ -16,5 +16,5 @@ def failures_kept(settings: Settings) -> Path:
 
 def telemetry(settings: Settings, redactor: Redactor | None = None) -> Telemetry:
     """Telemetry that keeps failures on this machine; nothing ever leaves it."""
-    sinks = [ArtefactSink(failures_kept(settings))]
+    sinks = [FailureFileSink(failures_kept(settings))]
     return Telemetry(sinks, clock=SystemClock(), redactor=redactor, debug=settings.debug)

@@ -15,7 +15,7 @@ from holdfast.cli.declarations import Misuse, Request
 from holdfast.cli.failures import OutputLost, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import abandon, complain, write
-from holdfast.failures import Failure, boundary, load_classes_with
+from holdfast.failures import Failure, boundary, set_class_loader
 from holdfast.nouns import printable
 
 READER_GONE = 141  # 128 + SIGPIPE: what a shell says of a program whose reader left
@@ -73,7 +73,7 @@ HOMES = {  # the module and the function that carry a command out
 def run(request: Request | Misuse) -> int:
     """Carry out what is asked, say how it ended, and return the exit status."""
     settings: Settings | None = None
-    load_classes_with(_load_failure_classes)
+    set_class_loader(_load_failure_classes)
     try:
         with boundary("cli"), _stoppable():
             if isinstance(request, Misuse):

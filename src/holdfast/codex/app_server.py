@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Raw
 
 from holdfast import __version__
-from holdfast.codex.approvals import Approvals
-from holdfast.codex.calls import Calls
+from holdfast.codex.approvals import ApprovalHooks
+from holdfast.codex.calls import RequestSender
 from holdfast.codex.events import read_event
 from holdfast.codex.executable import native_program
 from holdfast.codex.failures import (
@@ -22,7 +22,7 @@ from holdfast.codex.failures import (
     CodexNotFound,
     CodexStartupFailed,
 )
-from holdfast.codex.model import Event, Health, Hook, State
+from holdfast.codex.model import ConnectionState, Event, Hook, ServerHealth
 from holdfast.codex.options import ThreadOptions, thread_params
 from holdfast.codex.subscriptions import Router
 from holdfast.codex.thread import Thread, settle_doubt
@@ -75,7 +75,7 @@ from holdfast.rpc.failures import (
 )
 from holdfast.rpc.model import Dialect
 from holdfast.telemetry import Telemetry
-from holdfast.world import Chance, SystemChance, SystemClock, companions
+from holdfast.world import RandomSource, SystemClock, SystemRandomSource, background_tasks
 
 # The environment that a Codex started by us gets when nobody says otherwise.
 
@@ -102,7 +102,7 @@ class AppServer:
     It never reconnects: what a server had in memory is gone with it. Connect again and resume.
     """
 
-    def __init__(self, connection: Connection, calls: Calls, router: Router) -> None:
+    def __init__(self, connection: Connection, calls: RequestSender, router: Router) -> None:
         self._connection = connection
         self._calls = calls
         self._router = router
@@ -123,7 +123,7 @@ class AppServer:
         malformed_max: int = 10,
         approval_timeout: float = 30.0,
         telemetry: Telemetry | None = None,
-        chance: Chance | None = None,
+        chance: RandomSource | None = None,
     ) -> AsyncGenerator[AppServer]:
         """Start an app-server, or take a transport to one, and introduce ourselves.
 
@@ -132,9 +132,9 @@ class AppServer:
         `chance` decides how long to wait before an overloaded server is asked again.
         """
         telemetry = telemetry or Telemetry([], clock=SystemClock())
-        async with companions() as tasks:
+        async with background_tasks() as tasks:
             router = Router(telemetry, tasks)
-            hooks = Approvals(
+            hooks = ApprovalHooks(
                 hook=approvals,
                 timeout=approval_timeout,
                 waits=lambda thread: router.followed(thread).turns,
@@ -158,18 +158,24 @@ class AppServer:
                 async with Connection(way, terms) as connection:
                     connection.follow(router)
                     version = await _introduce(connection, way, terms.calls, init_timeout)
-                    calls = Calls(connection, telemetry, chance or SystemChance(), version)
+                    calls = RequestSender(
+                        connection, telemetry, chance or SystemRandomSource(), version
+                    )
                     yield cls(connection, calls, router)
             finally:
                 await hooks.close()
 
     @property
-    def state(self) -> State:
+    def state(self) -> ConnectionState:
         """Where the connection stands."""
         failure = self._connection.failure
         if failure is None:
-            return State.CONNECTED
-        return State.CLOSED if isinstance(failure, ConnectionClosed) else State.CRASHED
+            return ConnectionState.CONNECTED
+        return (
+            ConnectionState.CLOSED
+            if isinstance(failure, ConnectionClosed)
+            else ConnectionState.CRASHED
+        )
 
     @property
     def failure(self) -> Failure | None:
@@ -334,17 +340,17 @@ class AppServer:
             async for notification in news:
                 yield read_event(notification)
 
-    async def health(self) -> Health:
+    async def health(self) -> ServerHealth:
         """Say whether the server answers within five seconds; never raises."""
         if not self.is_intelligible:
-            return Health(False, "too much of what it sends makes no sense")
+            return ServerHealth(False, "too much of what it sends makes no sense")
         try:
             await self._connection.request(  # once: a server too busy to look is not healthy
                 "thread/list", {"limit": 1, "useStateDbOnly": True}, timeout=_HEALTH_LIMIT
             )
         except Failure as failure:
-            return Health(False, failure.user_message, failure)
-        return Health(True)
+            return ServerHealth(False, failure.user_message, failure)
+        return ServerHealth(True)
 
     def _thread(self, thread: ThreadRecord, model: str) -> Thread:
         followed = self._router.followed(thread.id)

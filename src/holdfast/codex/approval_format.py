@@ -10,12 +10,12 @@ from msgspec import Raw
 
 from holdfast.codex.model import (
     Approval,
+    ApprovalDecision,
     CommandApproval,
-    Decision,
     FileChangeApproval,
     InputApproval,
+    InputReply,
     PermissionsApproval,
-    Reply,
     ToolApproval,
 )
 from holdfast.codex.wire.generated import (
@@ -32,7 +32,7 @@ from holdfast.codex.wire.generated import (
     ToolRequestUserInputParams,
     ToolRequestUserInputResponse,
 )
-from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.message import WireMessage
 from holdfast.codex.wire.reading import read_params
 
 COMMAND = "item/commandExecution/requestApproval"
@@ -45,12 +45,12 @@ ASKED = (COMMAND, FILE_CHANGE, PERMISSIONS, USER_INPUT, ELICITATION)
 _TOOL_CALL = "mcp_tool_call"  # the kind of an elicitation that is Codex's own, not a server's
 
 _ELICITED: Final = {
-    Decision.ACCEPT: McpServerElicitationRequestResponse("accept", content={}),
-    Decision.ACCEPT_FOR_SESSION: McpServerElicitationRequestResponse(
+    ApprovalDecision.ACCEPT: McpServerElicitationRequestResponse("accept", content={}),
+    ApprovalDecision.ACCEPT_FOR_SESSION: McpServerElicitationRequestResponse(
         "accept", meta={"persist": "session"}, content={}
     ),
-    Decision.DECLINE: McpServerElicitationRequestResponse("decline"),
-    Decision.CANCEL: McpServerElicitationRequestResponse("cancel"),
+    ApprovalDecision.DECLINE: McpServerElicitationRequestResponse("decline"),
+    ApprovalDecision.CANCEL: McpServerElicitationRequestResponse("cancel"),
 }
 
 
@@ -136,24 +136,26 @@ def _tool_approval(asked: McpServerElicitationRequestParams, waits: Waits) -> To
     )
 
 
-def write_decision(approval: Approval | None, decision: Decision | Reply) -> Message:
+def write_decision(
+    approval: Approval | None, decision: ApprovalDecision | InputReply
+) -> WireMessage:
     """Say it in the server's words; what does not fit the question is a refusal."""
-    word = decision if isinstance(decision, Decision) else Decision.DECLINE
-    granted = word in {Decision.ACCEPT, Decision.ACCEPT_FOR_SESSION}
+    word = decision if isinstance(decision, ApprovalDecision) else ApprovalDecision.DECLINE
+    granted = word in {ApprovalDecision.ACCEPT, ApprovalDecision.ACCEPT_FOR_SESSION}
     match approval:
         case CommandApproval():
             return CommandExecutionRequestApprovalResponse(word.value)
         case FileChangeApproval():
             return FileChangeRequestApprovalResponse(word.value)
         case PermissionsApproval(permissions=permissions):
-            scope = "session" if word is Decision.ACCEPT_FOR_SESSION else "turn"
+            scope = "session" if word is ApprovalDecision.ACCEPT_FOR_SESSION else "turn"
             return PermissionsRequestApprovalResponse(permissions if granted else {}, scope)
         case ToolApproval():
             return _ELICITED[word]
         case None:
-            return _ELICITED[Decision.DECLINE]
+            return _ELICITED[ApprovalDecision.DECLINE]
         case InputApproval():
-            said = decision if isinstance(decision, Reply) else Reply({})
+            said = decision if isinstance(decision, InputReply) else InputReply({})
             return ToolRequestUserInputResponse(
                 {id_: ToolRequestUserInputAnswer(words) for id_, words in said.answers.items()}
             )

@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from holdfast.codex.approval_format import ASKED, Waits, read_approval, write_decision
 from holdfast.codex.hook_loop import HookTasks
-from holdfast.codex.model import Approval, Decision, Hook, Reply
+from holdfast.codex.model import Approval, ApprovalDecision, Hook, InputReply
 from holdfast.failures import Failure
 from holdfast.rpc import Handler, Service, foreign_error
 from holdfast.telemetry import Telemetry
@@ -19,7 +19,7 @@ from holdfast.telemetry.model import ApprovalCompleted, ApprovalRequested, Appro
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Approvals:
+class ApprovalHooks:
     """Answers the server's approval requests: no hook, a late or a broken one declines."""
 
     hook: Hook | None
@@ -44,13 +44,13 @@ class Approvals:
         async def serve(params: Raw) -> object:
             approval = read_approval(method, params, self.waits)
             if approval is None:
-                return write_decision(None, Decision.DECLINE)
+                return write_decision(None, ApprovalDecision.DECLINE)
             self.telemetry.emit(ApprovalRequested(method=method))
             began = anyio.current_time()
             told = "withdrawn"  # by the server, or by the end of the connection: nothing is decided
             try:
                 decision = await self._decide(method, approval)
-                told = decision.name.lower() if isinstance(decision, Decision) else "reply"
+                told = decision.name.lower() if isinstance(decision, ApprovalDecision) else "reply"
             finally:
                 duration = anyio.current_time() - began
                 self.telemetry.emit(
@@ -60,14 +60,14 @@ class Approvals:
 
         return serve
 
-    async def _decide(self, method: str, approval: Approval) -> Decision | Reply:
+    async def _decide(self, method: str, approval: Approval) -> ApprovalDecision | InputReply:
         hook = self.hook
         if hook is None:
-            return Decision.DECLINE
+            return ApprovalDecision.DECLINE
 
         async def consult() -> object:
             # A task begins a moment after it is made: the connection may have ended meanwhile.
-            return await hook(approval) if self.is_open() else Decision.DECLINE
+            return await hook(approval) if self.is_open() else ApprovalDecision.DECLINE
 
         decision: object = None  # a hook is foreign code: it may return anything
         with anyio.move_on_after(self.timeout) as limit:
@@ -77,7 +77,11 @@ class Approvals:
                 self._report(failure)
         if limit.cancelled_caught:
             self.telemetry.emit(ApprovalTimedOut(method=method, limit=self.timeout))
-        return decision if isinstance(decision, (Decision, Reply)) else Decision.DECLINE
+        return (
+            decision
+            if isinstance(decision, (ApprovalDecision, InputReply))
+            else ApprovalDecision.DECLINE
+        )
 
     def _report(self, failure: Failure) -> None:
         """Log what a hook raised, with its stack: it is code that somebody can mend."""

@@ -10,14 +10,14 @@ from msgspec import Raw
 from holdfast.codex.failures import CodexOverloaded
 from holdfast.codex.versions import UNKNOWN, incompatible
 from holdfast.codex.wire.generated import CommandExecParams
-from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.message import WireMessage
 from holdfast.codex.wire.reading import read_answer
 from holdfast.failures import Failure, RetryPolicy
 from holdfast.rpc import Connection
 from holdfast.rpc.failures import AnswerInvalid, ErrorResponse
 from holdfast.telemetry import Telemetry
 from holdfast.telemetry.model import Level
-from holdfast.world import Chance, Waiting, retrying
+from holdfast.world import RandomSource, RetryWait, retrying
 
 # How long each method may take to be answered, unless its caller says otherwise.
 
@@ -39,20 +39,20 @@ def limit_of(method: str, params: object) -> float:
 
 _OVERLOADED = -32001
 _POLICY = RetryPolicy()
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", bound=WireMessage)
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class RequestSender:
     """The requests of one connection."""
 
     connection: Connection
     telemetry: Telemetry
-    chance: Chance
+    chance: RandomSource
     version: str = UNKNOWN  # of the server
 
     async def typed(
-        self, method: str, params: Message, result: type[M], *, timeout: float | None = None
+        self, method: str, params: WireMessage, result: type[M], *, timeout: float | None = None
     ) -> M:
         """Ask and read the answer, forgiving what a newer server adds or drops."""
         return self.read(method, result, await self.raw(method, params, timeout=timeout))
@@ -97,6 +97,6 @@ class Calls:
             raise answer
         return answer
 
-    async def _announce(self, waiting: Waiting) -> None:
+    async def _announce(self, waiting: RetryWait) -> None:
         again = {"wait": waiting.wait, "retry": waiting.retry, "retries_max": waiting.retries_max}
         self.telemetry.note(Level.WARNING, "codex is overloaded; asking again", fields=again)

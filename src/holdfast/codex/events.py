@@ -22,12 +22,12 @@ from holdfast.codex.wire.generated import (
     TurnCompletedNotification,
     TurnStartedNotification,
 )
-from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.message import WireMessage
 from holdfast.codex.wire.reading import read_params
 from holdfast.rpc.failures import ParamsInvalid
 from holdfast.rpc.model import Notification
 
-DELTAS: frozenset[type[Message]] = frozenset(
+DELTAS: frozenset[type[WireMessage]] = frozenset(
     {
         AgentMessageDeltaNotification,
         CommandExecutionOutputDeltaNotification,
@@ -39,7 +39,7 @@ DELTAS: frozenset[type[Message]] = frozenset(
 )
 """What only repeats, bit by bit, what a completed item says as a whole."""
 
-CLOSED: dict[type[Message], str] = {
+CLOSED: dict[type[WireMessage], str] = {
     ThreadClosedNotification: "it was closed",
     ThreadArchivedNotification: "it was archived",
     ThreadDeletedNotification: "it was deleted",
@@ -48,14 +48,14 @@ CLOSED: dict[type[Message], str] = {
 
 TURN_COMPLETED = "turn/completed"
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-_READ: dict[str, Callable[[msgspec.Raw], Message]] = {
+_READ: dict[str, Callable[[msgspec.Raw], WireMessage]] = {
     method: msgspec.json.Decoder(kind).decode for method, kind in NOTIFICATIONS.items()
 }
 KNOWN = frozenset(_READ)
 """The news that this version has a type for, by method."""
 
 
-def read_event(notification: Notification) -> Message:
+def read_event(notification: Notification) -> WireMessage:
     """Read one notification; what is unknown or misshapen stays readable as it came."""
     read = _READ.get(notification.method)
     if read is not None:
@@ -72,7 +72,7 @@ def read_event(notification: Notification) -> Message:
     return UnknownEvent(notification.method, _anything(notification.params))
 
 
-def thread_of(event: Message) -> str | None:
+def thread_of(event: WireMessage) -> str | None:
     """The thread that an event is about, if it is about one."""
     found: object = getattr(event, "thread_id", None)
     if isinstance(found, str):
@@ -84,7 +84,7 @@ def thread_of(event: Message) -> str | None:
             return None
 
 
-def turn_of(event: Message) -> str | None:
+def turn_of(event: WireMessage) -> str | None:
     """The turn that an event is about, if it is about one."""
     found: object = getattr(event, "turn_id", None)
     if isinstance(found, str):
@@ -98,7 +98,7 @@ def turn_of(event: Message) -> str | None:
             return None
 
 
-def is_end(event: Message) -> bool:
+def is_end(event: WireMessage) -> bool:
     """Whether a turn ends with it, be it readable or not."""
     if isinstance(event, UnknownEvent):
         return event.method == TURN_COMPLETED
@@ -115,7 +115,7 @@ def _anything(params: msgspec.Raw) -> object:
 # What one reader of a turn has not read yet, in bounded memory.
 
 
-class Feed:
+class EventFeed:
     """Events that wait for one reader.
 
     When too much waits, deltas go first: what they say comes again, whole, with their item. When
@@ -125,18 +125,18 @@ class Feed:
     def __init__(self, thread: str, *, items_max: int, bytes_max: int) -> None:
         self._thread = thread
         self._items_max, self._bytes_max = items_max, bytes_max
-        self._batches: list[tuple[Sequence[Message], int]] = []
+        self._batches: list[tuple[Sequence[WireMessage], int]] = []
         self._items = self._bytes = self._dropped = 0
 
-    def put(self, events: Sequence[Message], size: int) -> None:
+    def put(self, events: Sequence[WireMessage], size: int) -> None:
         """Add events of so many bytes each; raises when nothing more can be kept."""
         self._keep(events, size)
         if self._items > self._items_max or self._bytes > self._bytes_max:
             self._make_room()
 
-    def take(self) -> list[Message]:
+    def take(self) -> list[WireMessage]:
         """Hand over all that waits, in order."""
-        taken: list[Message] = [EventsDropped(self._dropped)] if self._dropped else []
+        taken: list[WireMessage] = [EventsDropped(self._dropped)] if self._dropped else []
         for events, _ in self._batches:
             taken += events
         self._clear()
@@ -154,7 +154,7 @@ class Feed:
             self._clear()
             raise EventsLost(thread=self._thread)
 
-    def _keep(self, events: Sequence[Message], size: int) -> None:
+    def _keep(self, events: Sequence[WireMessage], size: int) -> None:
         self._batches.append((events, size))
         self._items += len(events)
         self._bytes += len(events) * size

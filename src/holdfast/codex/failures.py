@@ -289,7 +289,7 @@ class ModelUnavailable(
     http_status: int | None = None
 
 
-class ContextExhausted(
+class CodexContextExhausted(
     Failure,
     code="CODEX_CONTEXT_EXHAUSTED",
     kind=Kind.INVALID,
@@ -319,7 +319,7 @@ class PolicyRefused(
     http_status: int | None = None
 
 
-class SandboxFailed(
+class CodexSandboxFailed(
     Failure,
     code="CODEX_SANDBOX_FAILED",
     kind=Kind.UNCONFINED,

@@ -8,11 +8,11 @@ from enum import StrEnum
 
 from holdfast.codex.wire.generated import FileUpdateChange, ThreadItem, ThreadTokenUsage
 from holdfast.codex.wire.generated import ToolRequestUserInputQuestion as Question
-from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.message import WireMessage
 from holdfast.failures import Failure
 
 
-class Decision(StrEnum):
+class ApprovalDecision(StrEnum):
     """What a person, or a policy in their place, says to an approval."""
 
     ACCEPT = "accept"
@@ -80,34 +80,34 @@ class InputApproval:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class InputReply:
     """The answers to Codex's questions, by the id of each question."""
 
     answers: Mapping[str, tuple[str, ...]]
 
 
 Approval = CommandApproval | FileChangeApproval | PermissionsApproval | ToolApproval | InputApproval
-Hook = Callable[[Approval], Awaitable[Decision | Reply]]
+Hook = Callable[[Approval], Awaitable[ApprovalDecision | InputReply]]
 
 
-class UnknownEvent(Message, frozen=True):
+class UnknownEvent(WireMessage, frozen=True):
     """News that this version does not know, or cannot read."""
 
     method: str
     params: object = None
 
 
-class EventsDropped(Message, frozen=True):
+class EventsDropped(WireMessage, frozen=True):
     """So many deltas were dropped, because nobody read them; their items come complete."""
 
     count: int
 
 
-Event = Message
+Event = WireMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TurnOutcome:
     """How a turn ended, and what it left: its last message, all its items, what it used."""
 
     status: str  # completed, interrupted or failed
@@ -117,7 +117,7 @@ class Answer:
     error: Failure | None
 
 
-class State(StrEnum):
+class ConnectionState(StrEnum):
     """Where a connection stands."""
 
     CONNECTED = "connected"
@@ -126,7 +126,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class ServerHealth:
     """Whether the server answers, and if not, why."""
 
     healthy: bool

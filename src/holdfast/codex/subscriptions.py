@@ -11,10 +11,10 @@ from typing import Generic, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.codex.events import CLOSED, DELTAS, KNOWN, Feed, read_event, thread_of, turn_of
+from holdfast.codex.events import CLOSED, DELTAS, KNOWN, EventFeed, read_event, thread_of, turn_of
 from holdfast.codex.failures import EventsLost, ThreadClosed, TurnInProgress
-from holdfast.codex.turns import Turns
-from holdfast.codex.wire.message import Message
+from holdfast.codex.turns import TurnTracker
+from holdfast.codex.wire.message import WireMessage
 from holdfast.failures import Failure, boundary
 from holdfast.rpc.failures import ConnectionClosed, RequestTimedOut
 from holdfast.rpc.model import Notification
@@ -28,16 +28,16 @@ ITEMS_MAX = 100_000
 BYTES_MAX = 64 * 2**20
 
 
-class Reader:
+class SubscriptionReader:
     """The events of one thread for one reader, from its creation on."""
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: EventFeed) -> None:
         self._feed = feed
         self.turn: str | None = None  # that was started while this reader was held
         self._stirred = anyio.Event()
         self._end: Failure | None = None
 
-    async def receive(self) -> Sequence[Message]:
+    async def receive(self) -> Sequence[WireMessage]:
         """Wait for events; raise what ended the connection, or this feed."""
         while not (events := self._feed.take()):
             if self._end is not None:
@@ -46,7 +46,7 @@ class Reader:
             await self._stirred.wait()
         return events
 
-    def put(self, events: Sequence[Message], size: int) -> None:
+    def put(self, events: Sequence[WireMessage], size: int) -> None:
         """Add events of so many bytes each."""
         if self._end is None:
             try:
@@ -61,7 +61,7 @@ class Reader:
         self._stirred.set()
 
 
-class Outcome(Generic[Answered]):
+class SharedResult(Generic[Answered]):
     """What one task does and another waits for; the last that was settled counts."""
 
     def __init__(self) -> None:
@@ -82,21 +82,21 @@ class Outcome(Generic[Answered]):
         return self._settled
 
 
-class Followed:
+class ThreadSubscription:
     """One thread: its turns, its readers, and whether a turn may be started."""
 
     def __init__(self, thread: str, tasks: TaskGroup) -> None:
-        self.turns = Turns(thread)
-        self.readers: list[Reader] = []
+        self.turns = TurnTracker(thread)
+        self.readers: list[SubscriptionReader] = []
         self.is_starting = False
         self.is_in_doubt = False  # a start timed out: only the server knows whether a turn runs
         self._tasks = tasks
-        self._held: Reader | None = None
+        self._held: SubscriptionReader | None = None
         self._refusal: Failure | None = None  # why no turn can be started
         self._changed = anyio.Event()
 
     @contextmanager
-    def reading(self, *, is_continued: bool = False) -> Generator[Reader]:
+    def reading(self, *, is_continued: bool = False) -> Generator[SubscriptionReader]:
         """Read the thread in this block: from now on, or from where a held reader began."""
         reader = (self._held if is_continued else None) or self._reader()
         if reader is self._held:
@@ -125,14 +125,14 @@ class Followed:
         if self.is_starting or self.turns.active is not None:
             raise TurnInProgress(thread=self.turns.thread, turn=self.turns.active or "")
         self.is_starting = True
-        outcome: Outcome[Answered] = Outcome()
+        outcome: SharedResult[Answered] = SharedResult()
         self._tasks.start_soon(self._start, request, outcome)
         return await outcome.wait()
 
     async def _start(
         self,
         request: StartRequest[Answered],
-        outcome: Outcome[Answered],
+        outcome: SharedResult[Answered],
     ) -> None:
         outcome.settle(ConnectionClosed(reason="closed by this side"))  # should this be cancelled
         try:
@@ -152,7 +152,7 @@ class Followed:
             outcome.publish()
             self._notify()
 
-    def take(self, events: Sequence[Message], size: int) -> None:
+    def take(self, events: Sequence[WireMessage], size: int) -> None:
         """Learn from events of so many bytes each, and hand them to every reader."""
         telling = [event for event in events if type(event) not in DELTAS]
         for event in telling:
@@ -212,8 +212,10 @@ class Followed:
         for reader in self.readers:
             reader.end(failure)
 
-    def _reader(self) -> Reader:
-        reader = Reader(Feed(self.turns.thread, items_max=ITEMS_MAX, bytes_max=BYTES_MAX))
+    def _reader(self) -> SubscriptionReader:
+        reader = SubscriptionReader(
+            EventFeed(self.turns.thread, items_max=ITEMS_MAX, bytes_max=BYTES_MAX)
+        )
         self.readers.append(reader)
         return reader
 
@@ -227,7 +229,7 @@ class Router:
 
     def __init__(self, telemetry: Telemetry, tasks: TaskGroup) -> None:
         self._telemetry, self._tasks = telemetry, tasks
-        self._followed: dict[str, Followed] = {}
+        self._followed: dict[str, ThreadSubscription] = {}
         self._end: Failure | None = None
 
     @property
@@ -235,11 +237,11 @@ class Router:
         """Whether news may still come: the connection has not ended."""
         return self._end is None
 
-    def followed(self, thread: str) -> Followed:
+    def followed(self, thread: str) -> ThreadSubscription:
         """What is known of a thread."""
         found = self._followed.get(thread)
         if found is None:
-            found = self._followed[thread] = Followed(thread, self._tasks)
+            found = self._followed[thread] = ThreadSubscription(thread, self._tasks)
             if self._end is not None:
                 found.end(self._end)
         return found
@@ -259,7 +261,7 @@ class Router:
         for followed in self._followed.values():
             followed.end(failure)
 
-    def _thread_of(self, event: Message) -> str | None:
+    def _thread_of(self, event: WireMessage) -> str | None:
         """The thread that an event is about: by its id, else by the turn that runs there."""
         thread = thread_of(event)
         if thread is None and (turn := turn_of(event)) is not None:

@@ -15,7 +15,15 @@ import anyio.from_thread
 from anyio.from_thread import BlockingPortal
 
 from holdfast.codex.app_server import AppServer as AsyncAppServer
-from holdfast.codex.model import Answer, Approval, Decision, Event, Health, Reply, State
+from holdfast.codex.model import (
+    Approval,
+    ApprovalDecision,
+    ConnectionState,
+    Event,
+    InputReply,
+    ServerHealth,
+    TurnOutcome,
+)
 from holdfast.codex.model import Hook as AsyncHook
 from holdfast.codex.options import Prompt, ThreadOptions, TurnOptions
 from holdfast.codex.thread import Thread as AsyncThread
@@ -34,7 +42,7 @@ from holdfast.telemetry import Telemetry
 from holdfast.world import in_worker
 
 Result = TypeVar("Result")
-Hook = Callable[[Approval], Decision | Reply]
+Hook = Callable[[Approval], ApprovalDecision | InputReply]
 
 
 class ConnectOptions(TypedDict, total=False):
@@ -65,7 +73,7 @@ class Loop:
         return self._portal.call(call)
 
 
-class AppServer:
+class SyncAppServer:
     """`holdfast.codex.AppServer` with plain methods."""
 
     def __init__(self, loop: Loop, server: AsyncAppServer) -> None:
@@ -76,7 +84,7 @@ class AppServer:
     @contextmanager
     def connect(
         cls, *, approvals: Hook | None = None, **options: Unpack[ConnectOptions]
-    ) -> Generator[AppServer]:
+    ) -> Generator[SyncAppServer]:
         """Start an app-server, which ends with the block."""
         hook = None if approvals is None else _in_worker(approvals)
         with anyio.from_thread.start_blocking_portal() as portal:
@@ -89,7 +97,7 @@ class AppServer:
                     loop.is_running = False
 
     @property
-    def state(self) -> State:
+    def state(self) -> ConnectionState:
         """Where the connection stands."""
         return self._server.state
 
@@ -110,7 +118,7 @@ class AppServer:
 
     def start_thread(
         self, *, more: ThreadStartParams | None = None, **options: Unpack[ThreadOptions]
-    ) -> Thread:
+    ) -> SyncThread:
         """Begin a conversation."""
         return self._thread(
             self._loop.call(lambda: self._server.start_thread(more=more, **options))
@@ -122,7 +130,7 @@ class AppServer:
         *,
         more: ThreadResumeParams | None = None,
         **options: Unpack[ThreadOptions],
-    ) -> Thread:
+    ) -> SyncThread:
         """Continue a conversation."""
         return self._thread(
             self._loop.call(lambda: self._server.resume_thread(thread, more=more, **options))
@@ -130,7 +138,7 @@ class AppServer:
 
     def fork_thread(
         self, thread: str, *, more: ThreadForkParams | None = None, **options: Unpack[ThreadOptions]
-    ) -> Thread:
+    ) -> SyncThread:
         """Begin another conversation that knows all that was said in one so far."""
         return self._thread(
             self._loop.call(lambda: self._server.fork_thread(thread, more=more, **options))
@@ -175,15 +183,15 @@ class AppServer:
             lambda: self._server.notifications(overflow=overflow, items_max=items_max),
         )
 
-    def health(self) -> Health:
+    def health(self) -> ServerHealth:
         """Say whether the server answers within five seconds; never raises."""
         return self._loop.call(self._server.health)
 
-    def _thread(self, found: AsyncThread) -> Thread:
-        return Thread(self._loop, found)
+    def _thread(self, found: AsyncThread) -> SyncThread:
+        return SyncThread(self._loop, found)
 
 
-class Thread:
+class SyncThread:
     """`holdfast.codex.Thread` with plain methods."""
 
     def __init__(self, loop: Loop, thread: AsyncThread) -> None:
@@ -221,11 +229,11 @@ class Thread:
         """Yield what is left of the turn that already runs."""
         return _drawn(self._loop, self._thread.follow)
 
-    def ask(self, prompt: Prompt, **options: Unpack[TurnOptions]) -> Answer:
+    def ask(self, prompt: Prompt, **options: Unpack[TurnOptions]) -> TurnOutcome:
         """Run a turn to its end and return what it left."""
         return self._loop.call(lambda: self._thread.ask(prompt, **options))
 
-    def compact(self) -> Answer:
+    def compact(self) -> TurnOutcome:
         """Have the history summarized; wait for the end."""
         return self._loop.call(self._thread.compact)
 
@@ -262,14 +270,14 @@ def _drawn(loop: Loop, begin: Callable[[], AsyncGenerator[Event]]) -> Generator[
 
 
 def _in_worker(hook: Hook) -> AsyncHook:
-    def decide(approval: Approval) -> Decision | Reply:
+    def decide(approval: Approval) -> ApprovalDecision | InputReply:
         try:
             return hook(approval)
         except (SystemExit, KeyboardInterrupt) as end:
             # Raised in the thread of the event loop these would end it, and not the program.
             raise RuntimeError(f"the hook raised {type(end).__name__}") from end
 
-    async def call(approval: Approval) -> Decision | Reply:
+    async def call(approval: Approval) -> ApprovalDecision | InputReply:
         return await in_worker(lambda: decide(approval))
 
     return call

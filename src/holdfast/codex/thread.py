@@ -9,13 +9,13 @@ from typing import Unpack
 
 import anyio
 
-from holdfast.codex.calls import Calls
+from holdfast.codex.calls import RequestSender
 from holdfast.codex.events import DELTAS, TURN_COMPLETED, is_end, turn_of
 from holdfast.codex.failures import TurnInProgress, TurnMismatch
-from holdfast.codex.model import Answer, Event
+from holdfast.codex.model import Event, TurnOutcome
 from holdfast.codex.options import Prompt, TurnOptions, turn_params, user_input
-from holdfast.codex.subscriptions import Followed, Reader
-from holdfast.codex.turns import Gathered
+from holdfast.codex.subscriptions import SubscriptionReader, ThreadSubscription
+from holdfast.codex.turns import TurnCollector
 from holdfast.codex.versions import incompatible
 from holdfast.codex.wire.generated import (
     ActiveThreadStatus,
@@ -59,8 +59,8 @@ class Thread:
     def __init__(
         self,
         thread: str,
-        calls: Calls,
-        followed: Followed,
+        calls: RequestSender,
+        followed: ThreadSubscription,
         *,
         path: str | None = None,
         model: str = "",
@@ -93,7 +93,7 @@ class Thread:
         """
         return self._events(None)
 
-    async def ask(self, prompt: Prompt, **options: Unpack[TurnOptions]) -> Answer:
+    async def ask(self, prompt: Prompt, **options: Unpack[TurnOptions]) -> TurnOutcome:
         """Run a turn to its end and return what it left.
 
         Keeps every completed item of the turn in memory, command output included; deltas are
@@ -101,7 +101,7 @@ class Thread:
         """
         return await _gathered(self.run(prompt, **options))
 
-    async def compact(self) -> Answer:
+    async def compact(self) -> TurnOutcome:
         """Have the history summarized, so that the thread fits the model again; wait for the end.
 
         Codex does that in a turn of its own.
@@ -173,7 +173,7 @@ class Thread:
                         return
 
     async def _received(
-        self, reader: Reader, deadline: float, turn: str, other: str
+        self, reader: SubscriptionReader, deadline: float, turn: str, other: str
     ) -> Sequence[Event]:
         """Wait for events; give the turn up when another has ended and the thread is idle.
 
@@ -264,13 +264,13 @@ class Thread:
             raise incompatible(TURN_COMPLETED, reason, version=self._calls.version)
 
 
-async def is_active(calls: Calls, thread: str) -> bool:
+async def is_active(calls: RequestSender, thread: str) -> bool:
     """Ask the server whether a turn runs in a thread."""
     read = await calls.typed("thread/read", ThreadReadParams(thread), ThreadReadResponse)
     return isinstance(read.thread.status, ActiveThreadStatus)
 
 
-async def settle_doubt(calls: Calls, followed: Followed) -> None:
+async def settle_doubt(calls: RequestSender, followed: ThreadSubscription) -> None:
     """Ask whether a turn runs that was asked for and not answered in time; refuse if so."""
     if followed.is_in_doubt:
         is_busy = await is_active(calls, followed.turns.thread)
@@ -278,8 +278,8 @@ async def settle_doubt(calls: Calls, followed: Followed) -> None:
             raise TurnInProgress(thread=followed.turns.thread, turn=followed.turns.active or "")
 
 
-async def _gathered(events: AsyncGenerator[Event]) -> Answer:
-    gathered = Gathered()
+async def _gathered(events: AsyncGenerator[Event]) -> TurnOutcome:
+    gathered = TurnCollector()
     async with aclosing(events):
         async for event in events:
             answer = gathered.take(event)

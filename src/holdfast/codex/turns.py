@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from holdfast.codex.events import is_end, turn_of
 from holdfast.codex.failures import (
-    ContextExhausted,
+    CodexContextExhausted,
+    CodexSandboxFailed,
     ModelAuth,
     ModelLimited,
     ModelMissing,
@@ -14,10 +15,9 @@ from holdfast.codex.failures import (
     ModelRefused,
     ModelUnavailable,
     PolicyRefused,
-    SandboxFailed,
     TurnFailed,
 )
-from holdfast.codex.model import Answer
+from holdfast.codex.model import TurnOutcome
 from holdfast.codex.wire.generated import (
     AgentMessageThreadItem,
     CodexErrorKind,
@@ -34,7 +34,7 @@ from holdfast.codex.wire.generated import (
     TurnError,
     TurnStartedNotification,
 )
-from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.message import WireMessage
 from holdfast.codex.wire.reading import cause_of
 from holdfast.failures import Failure
 
@@ -42,7 +42,7 @@ from holdfast.failures import Failure
 
 _REASON_MAX = 500
 _BY_KIND: dict[CodexErrorKind, Callable[..., Failure]] = {
-    CodexErrorKind.CONTEXT_WINDOW_EXCEEDED: ContextExhausted,
+    CodexErrorKind.CONTEXT_WINDOW_EXCEEDED: CodexContextExhausted,
     CodexErrorKind.SESSION_BUDGET_EXCEEDED: ModelQuotaSpent,
     CodexErrorKind.USAGE_LIMIT_EXCEEDED: ModelQuotaSpent,
     CodexErrorKind.RATE_LIMIT_EXCEEDED: ModelLimited,
@@ -57,7 +57,7 @@ _BY_KIND: dict[CodexErrorKind, Callable[..., Failure]] = {
     CodexErrorKind.UNAUTHORIZED: ModelAuth,
     CodexErrorKind.BAD_REQUEST: ModelRefused,
     CodexErrorKind.THREAD_ROLLBACK_FAILED: TurnFailed,
-    CodexErrorKind.SANDBOX_ERROR: SandboxFailed,
+    CodexErrorKind.SANDBOX_ERROR: CodexSandboxFailed,
     CodexErrorKind.OTHER: TurnFailed,
     CodexErrorKind.HTTP_CONNECTION_FAILED: ModelUnavailable,
     CodexErrorKind.RESPONSE_STREAM_CONNECTION_FAILED: ModelUnavailable,
@@ -94,7 +94,7 @@ def failure_of(error: TurnError) -> Failure:
 ENDED_MAX = 256  # turns whose end is remembered, to know news of them that comes late
 
 
-class Turns:
+class TurnTracker:
     """Which turn of a thread is active, what it started, and which file changes wait for approval.
 
         none ──turn/start answered──▶ asked for ──turn/started──▶ begun ──turn/completed──▶ none
@@ -115,7 +115,7 @@ class Turns:
         self._calls: dict[str, tuple[str, object]] = {}  # of MCP tools: item → server, arguments
         self._commands: dict[str, set[str]] = {}  # turn → items
 
-    def take(self, event: Message) -> None:
+    def take(self, event: WireMessage) -> None:
         """Learn from one event of the thread."""
         match event:
             case TurnStartedNotification(turn=turn) if turn.id not in self._ended:
@@ -191,14 +191,14 @@ class Turns:
             self.active = None
 
 
-class Gathered:
+class TurnCollector:
     """What a turn leaves, gathered from its events: finished items only, never deltas."""
 
     def __init__(self) -> None:
         self._items: list[ThreadItem] = []
         self._usage: ThreadTokenUsage | None = None
 
-    def take(self, event: Message) -> Answer | None:
+    def take(self, event: WireMessage) -> TurnOutcome | None:
         """Add one event; the last one of the turn gives the answer."""
         match event:
             case ItemCompletedNotification(item=item):
@@ -209,7 +209,7 @@ class Gathered:
                 said = [i.text for i in self._items if isinstance(i, AgentMessageThreadItem)]
                 error = failure_of(turn.error) if turn.error is not None else None
                 text = said[-1] if said else ""
-                return Answer(turn.status, text, tuple(self._items), self._usage, error)
+                return TurnOutcome(turn.status, text, tuple(self._items), self._usage, error)
             case _:
                 pass
         return None

@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING
 from holdfast import lazy_exports
 
 if TYPE_CHECKING:
-    from holdfast.confine.entry import Entry, enter
+    from holdfast.confine.entry import ProcessEntry, enter
     from holdfast.confine.fence import Fence
     from holdfast.confine.model import Holder, LivingPlace, PlaceSpec
     from holdfast.confine.place.creation import create, foreign_owner, refuse_foreign_owners
-    from holdfast.confine.place.files import Gated, Rooted
+    from holdfast.confine.place.files import MergedRootFiles, NamespaceFiles
     from holdfast.confine.place.locations import remember_layers
     from holdfast.confine.place.place import Place, end, find, places
     from holdfast.confine.place.remount import remount
     from holdfast.confine.policy import (
         PROTECTED,
         SYSTEM,
-        Limits,
         Network,
-        Policy,
+        ResourceLimits,
+        SandboxPolicy,
         Strength,
         allowed_environment,
         is_within,
     )
-    from holdfast.confine.proxy.proxy_loop import Proxy
+    from holdfast.confine.proxy.proxy_loop import FilteringProxy
     from holdfast.confine.proxy.rules import AllowList, allow_list
     from holdfast.confine.sandbox.git_config import obeyed_in
     from holdfast.confine.sandbox.leftovers import is_stand_in
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
         read_configuration,
         shared_configurations,
     )
-    from holdfast.confine.sandbox.sandbox import Shut, shut_in
-    from holdfast.confine.sandbox.start_gate import PROXY_PORT, Threshold, command_of
+    from holdfast.confine.sandbox.sandbox import SandboxedEntry, prepare_sandbox
+    from holdfast.confine.sandbox.start_gate import PROXY_PORT, StartGate, command_of
 
 __all__ = [
     "CONFIG_BYTES_MAX",
@@ -49,21 +49,21 @@ __all__ = [
     "PROXY_PORT",
     "SYSTEM",
     "AllowList",
-    "Entry",
     "Fence",
-    "Gated",
+    "FilteringProxy",
     "Holder",
-    "Limits",
     "LivingPlace",
+    "MergedRootFiles",
+    "NamespaceFiles",
     "Network",
     "Place",
     "PlaceSpec",
-    "Policy",
-    "Proxy",
-    "Rooted",
-    "Shut",
+    "ProcessEntry",
+    "ResourceLimits",
+    "SandboxPolicy",
+    "SandboxedEntry",
+    "StartGate",
     "Strength",
-    "Threshold",
     "allow_list",
     "allowed_environment",
     "clean",
@@ -78,12 +78,12 @@ __all__ = [
     "is_within",
     "obeyed_in",
     "places",
+    "prepare_sandbox",
     "read_configuration",
     "refuse_foreign_owners",
     "remember_layers",
     "remount",
     "shared_configurations",
-    "shut_in",
     "strength_within",
 ]
 
@@ -95,21 +95,21 @@ __getattr__ = lazy_exports(
         "SYSTEM": "policy",
         "PROXY_PORT": "sandbox.start_gate",
         "AllowList": "proxy.rules",
-        "Entry": "entry",
+        "ProcessEntry": "entry",
         "Fence": "fence",
-        "Gated": "place.files",
+        "NamespaceFiles": "place.files",
         "Holder": "model",
-        "Limits": "policy",
+        "ResourceLimits": "policy",
         "LivingPlace": "model",
         "Network": "policy",
         "Place": "place.place",
         "PlaceSpec": "model",
-        "Policy": "policy",
-        "Proxy": "proxy.proxy_loop",
-        "Rooted": "place.files",
-        "Shut": "sandbox.sandbox",
+        "SandboxPolicy": "policy",
+        "FilteringProxy": "proxy.proxy_loop",
+        "MergedRootFiles": "place.files",
+        "SandboxedEntry": "sandbox.sandbox",
         "Strength": "policy",
-        "Threshold": "sandbox.start_gate",
+        "StartGate": "sandbox.start_gate",
         "allow_list": "proxy.rules",
         "allowed_environment": "policy",
         "clean": "sandbox.placeholder_sweeper",
@@ -129,7 +129,7 @@ __getattr__ = lazy_exports(
         "remember_layers": "place.locations",
         "remount": "place.remount",
         "shared_configurations": "sandbox.protected_files",
-        "shut_in": "sandbox.sandbox",
+        "prepare_sandbox": "sandbox.sandbox",
         "strength_within": "sandbox.preflight",
     },
 )

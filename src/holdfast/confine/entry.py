@@ -30,7 +30,7 @@ _LAST_DESCRIPTOR: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProcessEntry:
     """Everything that a process is given, and all that is taken from it, before it runs.
 
     `files` says which of our descriptors it gets under which number. `namespaces` are descriptors
@@ -58,7 +58,7 @@ class Entry:
     watcher: int = -1
 
 
-def enter(entry: Entry) -> int:
+def enter(entry: ProcessEntry) -> int:
     """Start the process and return its number; the caller waits for it.
 
     Raises `OSError` with the name of the directory or program if that was the reason. May be
@@ -96,7 +96,7 @@ def enter(entry: Entry) -> int:
     raise OSError(number, os.strerror(number), name)
 
 
-def _go(entry: Entry, sources: Mapping[int, int], tells: int) -> NoReturn:
+def _go(entry: ProcessEntry, sources: Mapping[int, int], tells: int) -> NoReturn:
     """Do all that children inherit first: what is done after the second fork costs twice.
 
     Memory that a forked child touches is copied page by page, and that is what a start costs.
@@ -149,7 +149,7 @@ def _take_files(sources: Mapping[int, int], tells: int) -> None:
     kernel.close_between(tells + 1, _LAST_DESCRIPTOR)
 
 
-def _restrict(entry: Entry) -> None:
+def _restrict(entry: ProcessEntry) -> None:
     """Take the terminal that was ordered, and all that may not be taken before the last fork."""
     if entry.is_terminal:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -16,32 +16,32 @@ from holdfast.confine.policy import (
     OF_NETWORKS,
     SETTINGS,
     SYSTEM,
-    Found,
-    Ground,
-    Sort,
+    PathInfo,
+    PathType,
+    SystemPaths,
     is_within,
 )
 
 _SEEN = ("/usr",)
 
 
-def look(path: str, *, root: int | None) -> Found:
+def path_info(path: str, *, root: int | None) -> PathInfo:
     """What is found at an absolute path, seen from a root directory; links are not followed."""
     try:
         status = os.stat(beneath(path, root), dir_fd=root, follow_symlinks=False)
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
-    return Found(_sort(status.st_mode), status.st_nlink)
+    return PathInfo(_sort(status.st_mode), status.st_nlink)
 
 
-def look_inside(directory: str, *, root: int | None) -> dict[str, Found]:
+def directory_info(directory: str, *, root: int | None) -> dict[str, PathInfo]:
     """What is found at each path in a directory."""
     opened = os.open(beneath(directory, root), os.O_RDONLY | os.O_DIRECTORY, dir_fd=root)
     try:
         paths = [f"{directory}/{name}" for name in sorted(os.listdir(opened))]
     finally:
         os.close(opened)
-    return {path: look(path, root=root) for path in paths}
+    return {path: path_info(path, root=root) for path in paths}
 
 
 def resolved(path: str, *, root: int | None) -> str:
@@ -55,7 +55,7 @@ def resolved(path: str, *, root: int | None) -> str:
     parts = [part for part in path.split("/") if part]
     for n in range(len(parts)):
         way = "/" + "/".join(parts[: n + 1])
-        if look(way, root=root).sort is Sort.LINK:
+        if path_info(way, root=root).sort is PathType.LINK:
             raise SandboxRequestUnfit(reason=f"{way} is a link, and leads elsewhere in a place")
     return "/" + "/".join(parts)
 
@@ -66,21 +66,21 @@ def beneath(path: str, root: int | None) -> str:
 
 
 @cache
-def ground() -> Ground:
+def system_paths() -> SystemPaths:
     """What this machine has of what everyone sees."""
     there = [path for path in (*SYSTEM, *SETTINGS, *OF_NETWORKS) if os.path.exists(path)]
     # What leads to something that is seen anyway need not be mounted.
     links = [path for path in there if os.path.islink(path)]
     inside = [path for path in links if is_within(os.path.realpath(path), _SEEN)]
-    return Ground(paths=tuple(there), links={path: os.readlink(path) for path in inside})
+    return SystemPaths(paths=tuple(there), links={path: os.readlink(path) for path in inside})
 
 
-def _sort(mode: int) -> Sort:
+def _sort(mode: int) -> PathType:
     if stat.S_ISDIR(mode):
-        return Sort.DIRECTORY
+        return PathType.DIRECTORY
     if stat.S_ISREG(mode):
-        return Sort.FILE
-    return Sort.LINK if stat.S_ISLNK(mode) else Sort.OTHER
+        return PathType.FILE
+    return PathType.LINK if stat.S_ISLNK(mode) else PathType.OTHER
 
 
 # Write down what names paths of any bytes, and read it again.

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Final, Self, cast
 
-from holdfast.nouns import GUARDED
+from holdfast.nouns import CREATION_DENIED
 
 HOLDER_VERSION = 1
-PROTECTED: Final = GUARDED
+PROTECTED: Final = CREATION_DENIED
 ENVIRONMENT: Final = (
     "CI",
     "COLORTERM",
@@ -104,7 +104,7 @@ class LivingPlace:
     processes: int
 
 
-class Step(StrEnum):
+class PlaceStep(StrEnum):
     """What is done in order to make a place."""
 
     NAMESPACES = "namespaces"
@@ -130,7 +130,7 @@ class Strength(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ResourceLimits:
     """How much of the machine a process may take."""
 
     processes: int = 1024
@@ -141,7 +141,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class SandboxPolicy:
     """What a process may touch; what is not named here it does not even see.
 
     Paths are absolute. `protected` are names below each writable path that stay as they are, also
@@ -158,7 +158,7 @@ class Policy:
     network: Network = Network.NONE
     has_unix_sockets: bool = False
     environment: tuple[str, ...] = ENVIRONMENT
-    limits: Limits = field(default_factory=Limits)
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
     strength_least: Strength = Strength.REDUCED
 
     @property

@@ -20,16 +20,16 @@ from typing import Final
 from holdfast.confine.failures import SandboxRequestUnfit
 from holdfast.confine.model import ENVIRONMENT as ENVIRONMENT
 from holdfast.confine.model import PROTECTED as PROTECTED
-from holdfast.confine.model import Limits as Limits
 from holdfast.confine.model import Network as Network
-from holdfast.confine.model import Policy as Policy
+from holdfast.confine.model import ResourceLimits as ResourceLimits
+from holdfast.confine.model import SandboxPolicy as SandboxPolicy
 from holdfast.confine.model import Strength as Strength
 
 SECRETS: Final = ("*KEY*", "*TOKEN*", "*SECRET*", "*PASS*", "*CREDENTIAL*", "*AUTH*", "*COOKIE*")
 OF_THE_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/etc", "/proc", "/dev", "/sys", "/boot")
 
 
-def checked(policy: Policy) -> Policy:
+def checked(policy: SandboxPolicy) -> SandboxPolicy:
     """The same policy, if a sandbox can keep it; otherwise SandboxRequestUnfit says why not."""
     for path in (*policy.readable, *policy.writable, *policy.hidden):
         _check_path(path)
@@ -105,7 +105,7 @@ _ADDED: Final = "/opt"  # where packages that are not the system's are put, one 
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class SystemPaths:
     """Which of these this machine has: what is a link leads to where it says."""
 
     paths: tuple[str, ...]
@@ -159,7 +159,7 @@ An empty file stands in for each: git reads no ref in it, and wants directories 
 """
 
 
-class Sort(StrEnum):
+class PathType(StrEnum):
     """What is found at a path."""
 
     ABSENT = "absent"
@@ -170,14 +170,14 @@ class Sort(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PathInfo:
     """What is found at a path, and how many names it has."""
 
-    sort: Sort
+    sort: PathType
     names: int = 1
 
 
-class Guarding(StrEnum):
+class Protection(StrEnum):
     """How a path is guarded."""
 
     PINNED = "pinned"  # it stays where it is; below it, things change
@@ -186,14 +186,14 @@ class Guarding(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Guard:
+class ProtectedPath:
     """One path that is kept."""
 
     path: str
-    guarding: Guarding
+    guarding: Protection
 
 
-ABSENT = Found(Sort.ABSENT)
+ABSENT = PathInfo(PathType.ABSENT)
 
 
 def candidates(root: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -201,26 +201,28 @@ def candidates(root: str, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for name in names for path in _ways(root, name)))
 
 
-def guards(root: str, names: Iterable[str], found: Mapping[str, Found]) -> tuple[Guard, ...]:
+def protected_paths(
+    root: str, names: Iterable[str], found: Mapping[str, PathInfo]
+) -> tuple[ProtectedPath, ...]:
     """How each name below a directory is kept, parents first; a pinned parent comes once.
 
     Raises SandboxRequestUnfit for what cannot be kept: a link can be replaced under every mount,
     and a file with a second name can be changed by that one.
     """
-    kept: dict[str, Guarding] = {}
+    kept: dict[str, Protection] = {}
     for name in names:
         *parents, leaf = _ways(root, name)
         for path in (*parents, leaf):
             guarding = _guarding(path, found.get(path, ABSENT), is_leaf=path == leaf)
-            if kept.get(path, Guarding.PINNED) is Guarding.PINNED:
+            if kept.get(path, Protection.PINNED) is Protection.PINNED:
                 kept[path] = guarding
-            if guarding is not Guarding.PINNED:
+            if guarding is not Protection.PINNED:
                 break
-    return tuple(Guard(path, kept[path]) for path in sorted(kept))
+    return tuple(ProtectedPath(path, kept[path]) for path in sorted(kept))
 
 
 def nested_names(
-    root: str, names: Iterable[str], repository: str, found: Mapping[str, Found]
+    root: str, names: Iterable[str], repository: str, found: Mapping[str, PathInfo]
 ) -> tuple[str, ...]:
     """Of the names that are protected, those to be kept in a repository further down.
 
@@ -235,7 +237,7 @@ def nested_names(
     )
 
 
-def bare_names(found: Mapping[str, Found], *, is_below_repository: bool) -> tuple[str, ...]:
+def bare_names(found: Mapping[str, PathInfo], *, is_below_repository: bool) -> tuple[str, ...]:
     """What to keep at the top of a directory so that git does not take it for a bare repository.
 
     Git does where `HEAD`, `objects` and `refs` are, and obeys `config` and `hooks` beside them. To
@@ -244,22 +246,22 @@ def bare_names(found: Mapping[str, Found], *, is_below_repository: bool) -> tupl
     `.git` is a repository, git looks no further.
     """
 
-    def sort(name: str) -> Sort:
+    def sort(name: str) -> PathType:
         return found.get(name, ABSENT).sort
 
-    if sort(".git") in (Sort.FILE, Sort.LINK) or sort(".git/HEAD") is not Sort.ABSENT:
+    if sort(".git") in (PathType.FILE, PathType.LINK) or sort(".git/HEAD") is not PathType.ABSENT:
         return ()
-    if sort("HEAD") is Sort.ABSENT and not is_below_repository:
+    if sort("HEAD") is PathType.ABSENT and not is_below_repository:
         return ("HEAD",)
     for name in BARE[1:]:
-        if sort(name) is not Sort.DIRECTORY:
+        if sort(name) is not PathType.DIRECTORY:
             return (name,)
-    if sort("HEAD") is Sort.ABSENT:
+    if sort("HEAD") is PathType.ABSENT:
         return ("HEAD",)
-    return tuple(name for name in ("HEAD", "config", "hooks") if sort(name) is not Sort.ABSENT)
+    return tuple(name for name in ("HEAD", "config", "hooks") if sort(name) is not PathType.ABSENT)
 
 
-def stand_in(path: str) -> bytes | None:
+def placeholder_content(path: str) -> bytes | None:
     """What to put where nothing is: the content of a file, or nothing for an empty directory."""
     last = path.rsplit("/", 2)[1:]
     return _FILES_OF_GIT.get("/".join(last), b"" if last[-1] in BARE else None)
@@ -270,19 +272,19 @@ def _ways(root: str, name: str) -> list[str]:
     return [f"{root}/{'/'.join(parts[: n + 1])}" for n in range(len(parts))]
 
 
-def _guarding(path: str, found: Found, *, is_leaf: bool) -> Guarding:
+def _guarding(path: str, found: PathInfo, *, is_leaf: bool) -> Protection:
     match found.sort:
-        case Sort.ABSENT:
-            return Guarding.ABSENT
-        case Sort.LINK:
+        case PathType.ABSENT:
+            return Protection.ABSENT
+        case PathType.LINK:
             raise SandboxRequestUnfit(
                 reason=f"{path} is protected, but as a symbolic link it could be replaced"
             )
-        case Sort.FILE if found.names > 1:
+        case PathType.FILE if found.names > 1:
             raise SandboxRequestUnfit(
                 reason=f"{path} is protected, but has a second name by which it could be changed"
             )
-        case Sort.DIRECTORY if not is_leaf:
-            return Guarding.PINNED
+        case PathType.DIRECTORY if not is_leaf:
+            return Protection.PINNED
         case _:
-            return Guarding.READ_ONLY
+            return Protection.READ_ONLY

@@ -9,7 +9,7 @@ from holdfast.failures.base import (
     Failure,
     ForeignFailure,
     Ids,
-    load_classes_with,
+    set_class_loader,
     title_of,
     type_of,
 )
@@ -17,12 +17,12 @@ from holdfast.failures.boundary import (
     TooManyOpenFiles,
     UnexpectedError,
     boundary,
-    exhausted,
+    descriptors_exhausted,
     only_failure,
     ungrouped,
 )
 from holdfast.failures.kinds import OWN_RPC_CODE, Action, Kind, Recovery
-from holdfast.failures.retry import Again, Enough, RetryPolicy, decide
+from holdfast.failures.retry import GiveUp, RetryLater, RetryPolicy, retry_decision
 from holdfast.failures.wire import from_rpc_data, from_wire, to_log, to_rpc_error, to_wire
 
 if TYPE_CHECKING:
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
 __all__ = [
     "OWN_RPC_CODE",
     "Action",
-    "Again",
-    "Enough",
     "Failure",
     "ForeignFailure",
+    "GiveUp",
     "Ids",
     "Kind",
     "Recovery",
+    "RetryLater",
     "RetryPolicy",
     "TooManyOpenFiles",
     "UnexpectedError",
     "boundary",
-    "decide",
-    "exhausted",
+    "descriptors_exhausted",
     "from_rpc_data",
     "from_wire",
-    "load_classes_with",
     "only_failure",
     "parse_retry_after",
+    "retry_decision",
+    "set_class_loader",
     "title_of",
     "to_log",
     "to_rpc_error",

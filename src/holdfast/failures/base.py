@@ -290,7 +290,7 @@ def class_of(code: str) -> type[Failure] | None:
     return type_of.get(former_codes.get(code, code))
 
 
-def load_classes_with(load: Callable[[], None]) -> None:
+def set_class_loader(load: Callable[[], None]) -> None:
     """Have `load` import the modules that declare failures when an unknown code is decoded.
 
     A program that imports lazily calls this once at its start. `load` runs at most once.

@@ -44,7 +44,7 @@ class TooManyOpenFiles(
     reason: str
 
 
-def exhausted(error: BaseException) -> TooManyOpenFiles | None:
+def descriptors_exhausted(error: BaseException) -> TooManyOpenFiles | None:
     """The failure that an error is when a file descriptor was lacking; None for any other error."""
     if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
         return TooManyOpenFiles(reason=error.strerror or "")
@@ -65,7 +65,7 @@ def boundary(phase: str) -> Generator[None]:
             raise
         raise found.during(phase) from found.__cause__ or group
     except Exception as error:
-        raise (exhausted(error) or _unexpected(error)).during(phase) from error
+        raise (descriptors_exhausted(error) or _unexpected(error)).during(phase) from error
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def only_failure(group: BaseExceptionGroup[BaseException]) -> Failure | None:
     failures = [error for error in foreseeable if isinstance(error, Failure)]
     declared = [failure for failure in failures if not isinstance(failure, UnexpectedError)]
     return next(iter(declared + failures), None) or (
-        exhausted(foreseeable[0]) or _unexpected(foreseeable[0])
+        descriptors_exhausted(foreseeable[0]) or _unexpected(foreseeable[0])
     )
 
 

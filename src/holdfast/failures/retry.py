@@ -24,7 +24,7 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class RetryLater:
     """Make the call again after `wait` seconds; it will be try number `attempt`."""
 
     wait: float
@@ -32,29 +32,29 @@ class Again:
 
 
 @dataclass(frozen=True, slots=True)
-class Enough:
+class GiveUp:
     """Stop and hand control back."""
 
     reason: str
 
 
-def decide(
+def retry_decision(
     failure: Failure, *, attempt: int, safe: bool, chance: float, policy: RetryPolicy
-) -> Again | Enough:
+) -> RetryLater | GiveUp:
     """Say what to do after try number `attempt` failed; `chance` in [0, 1) draws the jitter."""
     assert attempt >= 1
     assert 0.0 <= chance < 1.0
     if not failure.retryable:
-        return Enough("repeating cannot help")
+        return GiveUp("repeating cannot help")
     if not safe:
-        return Enough("repeating is not safe")
+        return GiveUp("repeating is not safe")
     if attempt > len(policy.waits):
-        return Enough("tried often enough")
+        return GiveUp("tried often enough")
     low, high = policy.waits[attempt - 1]
     wait = low + (high - low) * chance
     # `Retry-After: 0`, or a date that has passed, would make all retries at once: back off instead.
     if failure.retry_after is not None and failure.retry_after > 0.0:
         wait = failure.retry_after
     if wait > policy.wait_longest:
-        return Enough("asked to wait longer than allowed")
-    return Again(wait, attempt + 1)
+        return GiveUp("asked to wait longer than allowed")
+    return RetryLater(wait, attempt + 1)

@@ -28,12 +28,12 @@ from holdfast.host.model import AnyRecord, EventRecorded
 from holdfast.host.session import SessionState, fold
 from holdfast.runners.model import MemoryRecorded
 from holdfast.world import (
+    BlockingRunner,
     Disk,
     GroupCommit,
     Journal,
     JournalEntry,
     RecordSchema,
-    Runner,
     Schema,
     SystemDisk,
     encode_record,
@@ -61,7 +61,7 @@ class _PendingWrite:
 class SessionJournal:
     """State and records of a session."""
 
-    def __init__(self, journal: Journal, run: Runner) -> None:
+    def __init__(self, journal: Journal, run: BlockingRunner) -> None:
         self._journal = journal
         self._commit = GroupCommit(journal, run=run)
         self._tail = JournalTail()
@@ -73,7 +73,7 @@ class SessionJournal:
         self._taken = journal.seq  # sequence number up to which `_kept` is applied
 
     @classmethod
-    def open(cls, disk: Disk, path: Path, *, name: str, run: Runner) -> SessionJournal:
+    def open(cls, disk: Disk, path: Path, *, name: str, run: BlockingRunner) -> SessionJournal:
         """Lock the journal as its only writer, and read the state of the session."""
         return cls(Journal.open(disk, path, schema=SCHEMA, log=name), run)
 

@@ -83,7 +83,7 @@ from holdfast.rpc import (
     listen,
 )
 from holdfast.runners.model import Delta, NoticeIssued
-from holdfast.world import Clock, Disk, SystemClock, SystemDisk, WriterThread, companions
+from holdfast.world import Clock, Disk, SystemClock, SystemDisk, WriterThread, background_tasks
 from holdfast.world.failures import DiskFull
 
 _SHOWN_MAX = 1_000
@@ -191,7 +191,7 @@ class ClientSession:
         )
         connection = Connection(transport, terms)
         try:
-            async with connection as self._connection, companions() as self._tasks:
+            async with connection as self._connection, background_tasks() as self._tasks:
                 await connection.wait_ended()
         finally:
             self._reception.leave(self)
@@ -440,7 +440,7 @@ async def serve_session(
         end_earlier=order.end_earlier,
         stopped_by=order.stopped_by,
     )
-    async with companions() as tasks:
+    async with background_tasks() as tasks:
         # First, so that clients can already see a full disk that blocks the first record.
         tasks.start_soon(reception.serve, server, turns)
         tasks.start_soon(watch_disk_space, order.directory, reception)

@@ -36,7 +36,7 @@ from holdfast.host.model import AttemptStarted, CloseCommand, HostCommand, Sessi
 from holdfast.host.protocol import ClientRole
 from holdfast.rpc import Transport, connect
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, RequestTimedOut, SocketRefused
-from holdfast.world import Inbox, companions
+from holdfast.world import BatchQueue, background_tasks
 
 # Killing a host, however stuck it is: the journal has its state.
 
@@ -192,7 +192,7 @@ class HostSupervisor:
         self._starts: list[float] = []  # times of restarts
         self._is_begun = False
         self._is_ended = False  # the session, by its records
-        self._inbox: Inbox[SupervisionEvent | HostGone | SessionClosed] = Inbox()
+        self._inbox: BatchQueue[SupervisionEvent | HostGone | SessionClosed] = BatchQueue()
         # Received, not returned yet.
         self._heard: list[SupervisionEvent | HostGone | SessionClosed] = []
         self._call: HostClient | None = None
@@ -247,7 +247,7 @@ class HostSupervisor:
 
     async def attend(self) -> None:
         """Stay connected until cancelled."""
-        async with companions() as self._tasks:
+        async with background_tasks() as self._tasks:
             await self._attend()
 
     async def _attend(self) -> None:
@@ -278,7 +278,7 @@ class HostSupervisor:
             await self._judge(PingState())
             await self._inbox.put((Reconnected(call.standing.attempt),))
             with suppress(*_LOST):
-                async with companions() as tasks:
+                async with background_tasks() as tasks:
                     tasks.start_soon(self._ping, call)
                     await self._listen(call)
         finally:
@@ -416,6 +416,6 @@ async def supervise_host(
 ) -> AsyncGenerator[HostSupervisor]:
     """Supervise the host of a session, from the record after `after` on."""
     seat = HostSupervisor(socket, start, role=role, after=after, reach=reach or HostAccess())
-    async with companions() as tasks:
+    async with background_tasks() as tasks:
         tasks.start_soon(seat.attend)
         yield seat

@@ -61,7 +61,7 @@ from holdfast.runners.model import (
     TurnEnding,
     WaitingReported,
 )
-from holdfast.world import Clock, companions
+from holdfast.world import Clock, background_tasks
 
 # A runner that has lost its conversation receives it again as text.
 
@@ -216,7 +216,7 @@ class SessionTurns:
     async def run(self) -> None:
         """Close a turn that was left open, then run queued prompts until the session closes."""
         # The stack is left first, so that conversations end before the tasks around them.
-        async with companions() as self._tasks, self._stack:
+        async with background_tasks() as self._tasks, self._stack:
             if self._book.kept.attempt > 1:
                 await self._end_agents()
             if self._book.kept.is_running:
@@ -377,7 +377,7 @@ class SessionTurns:
         if self._is_unwanted:
             return TurnEnded(TurnEnding.INTERRUPTED)
         turn = talk.take_turn(text, prompted.how)
-        async with companions() as tasks, aclosing(turn) as batches:
+        async with background_tasks() as tasks, aclosing(turn) as batches:
             tasks.start_soon(self._end_if_unwanted, talk)
             async for batch in batches:
                 self._progressed = anyio.current_time()

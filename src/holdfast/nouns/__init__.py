@@ -11,13 +11,13 @@ from holdfast.nouns.paths import PATH_BYTES_MAX, RelativePath
 from holdfast.nouns.text import cut, escaped, printable, prose, shown
 
 if TYPE_CHECKING:
-    from holdfast.nouns.autorun import GUARDED, KEPT, why_it_runs
+    from holdfast.nouns.autorun import CHANGE_DENIED, CREATION_DENIED, autorun_reason
     from holdfast.nouns.pages import html_failure, html_page, html_table
 
 __all__ = [
+    "CHANGE_DENIED",
+    "CREATION_DENIED",
     "ENTROPY_BYTES",
-    "GUARDED",
-    "KEPT",
     "PATH_BYTES_MAX",
     "Cursor",
     "CursorInvalid",
@@ -27,6 +27,7 @@ __all__ = [
     "LeaseInvalid",
     "PathInvalid",
     "RelativePath",
+    "autorun_reason",
     "check_id",
     "cut",
     "escaped",
@@ -37,17 +38,16 @@ __all__ = [
     "printable",
     "prose",
     "shown",
-    "why_it_runs",
 ]
 
 __getattr__ = lazy_exports(
     __name__,
     {
-        "GUARDED": "autorun",
-        "KEPT": "autorun",
+        "CREATION_DENIED": "autorun",
+        "CHANGE_DENIED": "autorun",
         "html_failure": "pages",
         "html_page": "pages",
         "html_table": "pages",
-        "why_it_runs": "autorun",
+        "autorun_reason": "autorun",
     },
 )

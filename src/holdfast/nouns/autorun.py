@@ -20,7 +20,7 @@ HOOKS: Final = "git runs its hooks"
 CONFIGURATION: Final = "git obeys it as configuration"
 
 
-class Rule(NamedTuple):
+class AutorunRule(NamedTuple):
     """Why files run by themselves, and which.
 
     `guarded` are names that commands in a sandbox may not even make, `kept` those that they may not
@@ -40,27 +40,27 @@ class Rule(NamedTuple):
 
 
 RULES: Final = (
-    Rule(HOOKS, guarded=(".git/hooks",)),
-    Rule(
+    AutorunRule(HOOKS, guarded=(".git/hooks",)),
+    AutorunRule(
         CONFIGURATION,
         guarded=(".git/config", ".git/config.worktree"),
         kept=(".gitconfig", ".config/git"),
     ),
-    Rule(
+    AutorunRule(
         "git takes its configuration, or a whole repository, from where it says",
         (".git",),
         guarded=(".git/commondir", ".git/modules", ".git/worktrees"),
     ),
-    Rule(
+    AutorunRule(
         "git runs the filters and merge drivers that it names",
         (".gitattributes", ".git/info/attributes"),
     ),
-    Rule("git clones and obeys the repositories that it names", kept=(".gitmodules",)),
-    Rule(
+    AutorunRule("git clones and obeys the repositories that it names", kept=(".gitmodules",)),
+    AutorunRule(
         "git runs the commands in it when it goes on with a rebase",
         (".git/rebase-merge/", ".git/rebase-apply/", ".git/sequencer/"),
     ),
-    Rule(
+    AutorunRule(
         "git hooks run it",
         (
             ".pre-commit-hooks.yaml",
@@ -72,7 +72,7 @@ RULES: Final = (
         guarded=(".husky", ".pre-commit-config.yaml"),
         kept=("lefthook.yml", "lefthook.yaml", "lefthook.toml", ".lefthook.yml", ".lefthook.yaml"),
     ),
-    Rule(
+    AutorunRule(
         "shells and tool managers run or obey it on entering the directory",
         (
             "mise.*.toml",
@@ -87,7 +87,7 @@ RULES: Final = (
         guarded=(".envrc",),
         kept=("mise.toml", ".mise.toml", ".mise"),
     ),
-    Rule(
+    AutorunRule(
         "editors run what it names",
         (
             "*.code-workspace",
@@ -108,7 +108,7 @@ RULES: Final = (
         guarded=(".devcontainer", ".idea", ".vscode"),
         kept=(".zed",),
     ),
-    Rule(
+    AutorunRule(
         "coding agents obey it, or run what it names",
         (".cursorrules", ".holdfast.toml", "opencode.json", "opencode.jsonc", ".windsurfrules"),
         guarded=(
@@ -123,7 +123,7 @@ RULES: Final = (
         ),
         kept=(".windsurf", ".roo", ".kiro", ".junie", ".amazonq", ".clinerules"),
     ),
-    Rule(
+    AutorunRule(
         "package managers run its scripts or what it names",
         (
             "package.json",
@@ -144,7 +144,7 @@ RULES: Final = (
         ),
         kept=(".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml"),
     ),
-    Rule(
+    AutorunRule(
         "build tools run it, or what it names",
         (
             "Makefile",
@@ -179,11 +179,11 @@ RULES: Final = (
         ),
         kept=(".bazelrc", ".cargo/config", ".cargo/config.toml"),
     ),
-    Rule(
+    AutorunRule(
         "Python and its test runners import it by themselves",
         ("conftest.py", "sitecustomize.py", "usercustomize.py"),
     ),
-    Rule(
+    AutorunRule(
         "programs run or obey it when they start",
         kept=(
             ".bashrc",
@@ -208,7 +208,7 @@ RULES: Final = (
             ".ripgreprc",
         ),
     ),
-    Rule(
+    AutorunRule(
         "CI runs it",
         (
             ".github/workflows/",
@@ -233,11 +233,11 @@ RULES: Final = (
     ),
 )
 
-GUARDED: Final = tuple(name for rule in RULES for name in rule.guarded)
-KEPT: Final = tuple(name for rule in RULES for name in rule.kept)
+CREATION_DENIED: Final = tuple(name for rule in RULES for name in rule.guarded)
+CHANGE_DENIED: Final = tuple(name for rule in RULES for name in rule.kept)
 
 
-def why_it_runs(path: RelativePath, *, is_link: bool = False) -> str:
+def autorun_reason(path: RelativePath, *, is_link: bool = False) -> str:
     """Why a file runs by itself, in a few words; nothing if it does not.
 
     A link also counts where the directory of such a file would be: it may lead to one.

@@ -52,7 +52,7 @@ from holdfast.telemetry.model import (
     ResultKind,
     StopReason,
 )
-from holdfast.telemetry.model import RequestTimedOut as TimeoutEvent
+from holdfast.telemetry.model import RequestTimedOutEvent as TimeoutEvent
 
 if TYPE_CHECKING:
     from holdfast.telemetry import Telemetry

@@ -15,12 +15,12 @@ from anyio.abc import TaskGroup
 
 from holdfast.codex import (
     Approval,
+    ApprovalDecision,
     AppServer,
     AskForApproval,
-    Decision,
     InputApproval,
+    InputReply,
     McpServerStatusUpdatedNotification,
-    Reply,
     Thread,
     ThreadResumeParams,
     ThreadStartParams,
@@ -51,7 +51,14 @@ from holdfast.runners.model import (
     WaitingReported,
 )
 from holdfast.runners.ports import AS_EVER, ReadMemory
-from holdfast.world import MARK, Inbox, Questions, companions, disk_failure, in_thread
+from holdfast.world import (
+    MARK,
+    BatchQueue,
+    PendingReplies,
+    background_tasks,
+    disk_failure,
+    in_thread,
+)
 
 if TYPE_CHECKING:
     from holdfast.agent import McpServerConfig
@@ -141,7 +148,7 @@ class CodexRunner:
         del memory  # it has one of its own
         questions = _Asking()
         self._stage.clear()
-        async with self._connected(questions) as (server, transport), companions() as tasks:
+        async with self._connected(questions) as (server, transport), background_tasks() as tasks:
             notices = _Notices()
             try:
                 thread = await self._opened(server, session, notices, tasks)
@@ -250,7 +257,7 @@ class CodexConversation:
     ) -> AsyncGenerator[Sequence[AnyEvent]]:
         """Have Codex take a turn; its approvals are asked among its events."""
         del how
-        inbox: Inbox[AnyEvent] = Inbox()
+        inbox: BatchQueue[AnyEvent] = BatchQueue()
         self._questions.inbox = inbox
         over, is_over = anyio.Event(), False
         self._tasks.start_soon(self._run, prompt, inbox, over)
@@ -262,7 +269,7 @@ class CodexConversation:
         finally:
             if not is_over:
                 with anyio.CancelScope(shield=True):
-                    async with companions() as tasks:
+                    async with background_tasks() as tasks:
                         tasks.start_soon(_emptied, inbox)
                         await self.interrupt()
                         await over.wait()
@@ -289,11 +296,11 @@ class CodexConversation:
         if not has_ended:
             await self._transport.aclose()
 
-    async def _run(self, prompt: str, inbox: Inbox[AnyEvent], over: anyio.Event) -> None:
+    async def _run(self, prompt: str, inbox: BatchQueue[AnyEvent], over: anyio.Event) -> None:
         silence = _Silence(self._thread.model)
         try:
             await inbox.put((SessionKnown(self._thread.id),))
-            async with companions() as tasks, aclosing(self._thread.run(prompt)) as events:
+            async with background_tasks() as tasks, aclosing(self._thread.run(prompt)) as events:
                 tasks.start_soon(self._report_waiting, silence, inbox)
                 async for event in events:
                     if noticed := self._notices.take():
@@ -314,7 +321,7 @@ class CodexConversation:
         finally:
             over.set()  # also when it is cancelled: then it has told no end
 
-    async def _report_waiting(self, silence: _Silence, inbox: Inbox[AnyEvent]) -> None:
+    async def _report_waiting(self, silence: _Silence, inbox: BatchQueue[AnyEvent]) -> None:
         """While Codex is silent, report that it is waited for as long as it answers pings.
 
         An app-server that does not answer, such as a stopped one, is not reported: the turn then
@@ -397,12 +404,12 @@ class _Asking:
     """What Codex asks, and waits for, among what it tells."""
 
     def __init__(self) -> None:
-        self.inbox: Inbox[AnyEvent] = Inbox()
-        self._questions = Questions()
+        self.inbox: BatchQueue[AnyEvent] = BatchQueue()
+        self._questions = PendingReplies()
         self._asking: set[anyio.CancelScope] = set()
         self._count = 0
 
-    async def ask(self, approval: Approval) -> Decision | Reply:
+    async def ask(self, approval: Approval) -> ApprovalDecision | InputReply:
         """Ask the person, as often as it has questions, until the turn is over."""
         with anyio.CancelScope() as scope:
             self._asking.add(scope)
@@ -410,7 +417,7 @@ class _Asking:
                 return await self._decided(approval)
             finally:
                 self._asking.discard(scope)
-        return Decision.DECLINE
+        return ApprovalDecision.DECLINE
 
     @property
     def is_asking(self) -> bool:
@@ -419,11 +426,11 @@ class _Asking:
 
     def withdraw(self) -> None:
         """Ask no more of what is asked: nobody waits for it."""
-        self._questions = Questions()
+        self._questions = PendingReplies()
         for scope in self._asking:
             scope.cancel()
 
-    async def _decided(self, approval: Approval) -> Decision | Reply:
+    async def _decided(self, approval: Approval) -> ApprovalDecision | InputReply:
         if not isinstance(approval, InputApproval):
             return decision_of(await self._inquire(question_of(approval)))
         count = len(approval.questions)
@@ -442,7 +449,7 @@ class _Asking:
             return await answer.wait()
 
 
-async def _emptied(inbox: Inbox[AnyEvent]) -> None:
+async def _emptied(inbox: BatchQueue[AnyEvent]) -> None:
     """Have room in an inbox that nobody reads any more."""
     while True:
         await inbox.receive()

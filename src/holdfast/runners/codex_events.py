@@ -10,23 +10,23 @@ from holdfast.codex import (
     AgentMessageDeltaNotification,
     AgentMessageThreadItem,
     Approval,
+    ApprovalDecision,
     CommandApproval,
     CommandExecutionOutputDeltaNotification,
     CommandExecutionThreadItem,
-    Decision,
     ErrorNotification,
     Event,
     EventsDropped,
     FileChangeApproval,
     FileChangeThreadItem,
     InputApproval,
+    InputReply,
     ItemCompletedNotification,
     ItemStartedNotification,
     McpToolCallThreadItem,
     PermissionsApproval,
     ReasoningSummaryTextDeltaNotification,
     ReasoningThreadItem,
-    Reply,
     ThreadItem,
     ThreadTokenUsageUpdatedNotification,
     ToolApproval,
@@ -68,10 +68,12 @@ _DELTAS: Final[dict[type[Event], DeltaKind]] = {
 }
 _FINE: Final = {"completed", ""}
 _CHOICES: Final = {
-    Decision.ACCEPT: AnswerChoice("yes", "do it"),
-    Decision.ACCEPT_FOR_SESSION: AnswerChoice("always", "do it, and do not ask again for this"),
-    Decision.DECLINE: AnswerChoice("no", "leave it, and go on", is_refusal=True),
-    Decision.CANCEL: AnswerChoice("stop", "leave it, and end the turn"),
+    ApprovalDecision.ACCEPT: AnswerChoice("yes", "do it"),
+    ApprovalDecision.ACCEPT_FOR_SESSION: AnswerChoice(
+        "always", "do it, and do not ask again for this"
+    ),
+    ApprovalDecision.DECLINE: AnswerChoice("no", "leave it, and go on", is_refusal=True),
+    ApprovalDecision.CANCEL: AnswerChoice("stop", "leave it, and end the turn"),
 }
 
 
@@ -101,17 +103,18 @@ def question_of(approval: Approval, number: int = 0) -> QuestionAsked:
     return QuestionAsked("", title, detail, choices, approval.item, is_approval=True)
 
 
-def decision_of(answer: str) -> Decision:
+def decision_of(answer: str) -> ApprovalDecision:
     """What a person's word decides; any other than ours is a refusal."""
     return next(
-        (each for each, choice in _CHOICES.items() if choice.word == answer), Decision.DECLINE
+        (each for each, choice in _CHOICES.items() if choice.word == answer),
+        ApprovalDecision.DECLINE,
     )
 
 
-def reply_of(approval: InputApproval, answers: tuple[str, ...]) -> Reply:
+def reply_of(approval: InputApproval, answers: tuple[str, ...]) -> InputReply:
     """What a person answered, question by question; nothing where they said nothing."""
     said = zip(approval.questions, answers, strict=True)
-    return Reply({question.id: (words,) for question, words in said if words})
+    return InputReply({question.id: (words,) for question, words in said if words})
 
 
 def _told(event: Event) -> tuple[AnyEvent, ...]:

@@ -12,8 +12,8 @@ from holdfast import lazy_exports
 
 if TYPE_CHECKING:
     from holdfast.telemetry.emitter import Telemetry
-    from holdfast.telemetry.failure_file import ArtefactSink, read_failures
-    from holdfast.telemetry.log import LogSink, Style
+    from holdfast.telemetry.failure_file import FailureFileSink, read_failures
+    from holdfast.telemetry.log import LogSink, LogStyle
     from holdfast.telemetry.metrics import MetricsSink
     from holdfast.telemetry.otel import OtelSink
     from holdfast.telemetry.ports import Sink
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from holdfast.telemetry.redaction.values import ValueRedactor
 
 __all__ = [
-    "ArtefactSink",
+    "FailureFileSink",
     "KnownRedactor",
     "LogSink",
+    "LogStyle",
     "MetricsSink",
     "OtelSink",
     "Redactor",
     "Sink",
     "StreamRedactor",
-    "Style",
     "Telemetry",
     "ValueRedactor",
     "read_failures",
@@ -40,10 +40,10 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "ArtefactSink": "failure_file",
+        "FailureFileSink": "failure_file",
         "read_failures": "failure_file",
         "LogSink": "log",
-        "Style": "log",
+        "LogStyle": "log",
         "MetricsSink": "metrics",
         "OtelSink": "otel",
         "Redactor": "redaction.redaction",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.failures import Failure, Ids, boundary, to_log, to_wire
 from holdfast.telemetry.failures import SinkSlow
-from holdfast.telemetry.model import Event, Level, Record
+from holdfast.telemetry.model import Level, TelemetryEvent, TelemetryRecord
 from holdfast.telemetry.ports import Sink
 from holdfast.telemetry.redaction.redaction import Redactor
 from holdfast.telemetry.redaction.values import ValueRedactor
@@ -26,7 +26,7 @@ REST = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class SinkBackoff:
     """How a sink has behaved: failures in a row, and until when it is left out."""
 
     failures: int = 0
@@ -36,13 +36,13 @@ class Patience:
         """Whether the sink is to be tried now."""
         return self.failures < FAILURES_MAX or now >= self.until
 
-    def succeeded(self) -> Patience:
+    def succeeded(self) -> SinkBackoff:
         """A record was taken: all is forgiven."""
-        return self if self.failures == 0 else Patience()
+        return self if self.failures == 0 else SinkBackoff()
 
-    def failed(self, now: float) -> Patience:
+    def failed(self, now: float) -> SinkBackoff:
         """A record was not taken, or took too long."""
-        return Patience(failures=self.failures + 1, until=now + REST)
+        return SinkBackoff(failures=self.failures + 1, until=now + REST)
 
     @property
     def is_spent(self) -> bool:
@@ -85,7 +85,7 @@ class Telemetry:
         """Whether anyone would see a record of this level; ask before building costly ones."""
         return self._level is not None and level >= self._level
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: TelemetryEvent) -> None:
         """Tell the sinks what happened."""
         if self._level is not None and event.level >= self._level:
             self._deliver(event.level, event.name, {**event.ids.known(), **event.fields()})
@@ -140,7 +140,7 @@ class Telemetry:
     ) -> None:
         if self._debug:
             fields = {**fields, "debug": DEBUG_NOTICE}
-        record = Record(
+        record = TelemetryRecord(
             at=self._clock.now(),
             level=level,
             name=name,
@@ -149,12 +149,12 @@ class Telemetry:
         )
         self._hand_out(record)
 
-    def _hand_out(self, record: Record) -> None:
+    def _hand_out(self, record: TelemetryRecord) -> None:
         for outlet in self._outlets:
             failure = outlet.offer(record)
             if failure is not None and outlet.patience.is_spent:
                 told = {"sink": outlet.name, **to_log(failure)}
-                news = Record(
+                news = TelemetryRecord(
                     at=record.at,
                     level=Level.WARNING,
                     name="telemetry.sink_left_out",
@@ -171,9 +171,9 @@ class _Outlet:
         self._sink = sink
         self._clock = clock
         self.name = sink.name
-        self.patience = Patience()
+        self.patience = SinkBackoff()
 
-    def offer(self, record: Record) -> Failure | None:
+    def offer(self, record: TelemetryRecord) -> Failure | None:
         """Hand a record over, unless the sink does not want it; return what went wrong."""
         began = self._clock.monotonic()
         if record.level < self._sink.level or not self.patience.allows(began):

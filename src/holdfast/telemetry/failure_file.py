@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.failures import Failure, from_wire
-from holdfast.telemetry.model import Level, Record
+from holdfast.telemetry.model import Level, TelemetryRecord
 from holdfast.world import make_private
 
 BYTES_MAX = 4 * 1024 * 1024
@@ -18,7 +18,7 @@ OLDER_KEPT = 3
 _FILE = "failures.jsonl"
 
 
-class ArtefactSink:
+class FailureFileSink:
     """Appends each failure, whole, as one line of JSON, and returns once it is on the disk.
 
     The file is for its owner alone. When it is full it is set aside, and the oldest such file is
@@ -33,7 +33,7 @@ class ArtefactSink:
         self._directory = directory
         self._bytes_max = bytes_max
 
-    def take(self, record: Record) -> None:
+    def take(self, record: TelemetryRecord) -> None:
         """Keep a failure; other records are none of its business."""
         if record.failure is None:
             return

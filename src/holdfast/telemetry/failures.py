@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.failures import Action, Failure, Kind
 
 
-class ExtraMissing(
+class TelemetryExtraMissing(
     Failure,
     code="TELEMETRY_EXTRA_MISSING",
     kind=Kind.MISCONFIGURED,

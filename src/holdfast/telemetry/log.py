@@ -9,12 +9,12 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from holdfast.telemetry.model import Level, Record
+from holdfast.telemetry.model import Level, TelemetryRecord
 
 _PIECE = 4096  # bytes that a pipe which says it is ready takes without blocking
 
 
-class Stream(Protocol):
+class LogStream(Protocol):
     """Where lines go: a file, a terminal, a pipe."""
 
     def write(self, text: str, /) -> object:
@@ -30,7 +30,7 @@ class Stream(Protocol):
         ...
 
 
-class Style(StrEnum):
+class LogStyle(StrEnum):
     """How a line looks."""
 
     JSON = "json"
@@ -46,7 +46,7 @@ class LogSink:
     name = "log"
 
     def __init__(
-        self, stream: Stream, *, level: Level = Level.INFO, style: Style = Style.JSON
+        self, stream: LogStream, *, level: Level = Level.INFO, style: LogStyle = LogStyle.JSON
     ) -> None:
         self.level = level
         self.lost = 0
@@ -55,14 +55,14 @@ class LogSink:
         self._descriptor = _descriptor(stream)
         render = (
             structlog.processors.JSONRenderer(serializer=_encode)
-            if style is Style.JSON
+            if style is LogStyle.JSON
             else structlog.dev.ConsoleRenderer(colors=False)
         )
         self._logger = structlog.wrap_logger(
             self, processors=[render], wrapper_class=structlog.BoundLogger
         )
 
-    def take(self, record: Record) -> None:
+    def take(self, record: TelemetryRecord) -> None:
         """Write one line."""
         if self.lost and self._is_ready():
             lost, self.lost = self.lost, 0
@@ -95,7 +95,7 @@ class LogSink:
         return bool(poll.poll(0))
 
 
-def _descriptor(stream: Stream) -> int | None:
+def _descriptor(stream: LogStream) -> int | None:
     try:
         return stream.fileno()
     except OSError:

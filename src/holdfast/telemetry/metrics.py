@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 from holdfast.failures import type_of
-from holdfast.telemetry.model import Level, Record, ResultKind, StopReason
+from holdfast.telemetry.model import Level, ResultKind, StopReason, TelemetryRecord
 
 OTHER = "other"
 DECISIONS = frozenset({"accept", "accept_for_session", "decline", "cancel"})
@@ -35,7 +35,7 @@ class MetricsSink:
             **self._approvals(),
         }
 
-    def take(self, record: Record) -> None:
+    def take(self, record: TelemetryRecord) -> None:
         """Count one record."""
         act = self._act_on.get(record.name)
         if act is not None:

@@ -41,7 +41,7 @@ class ResultKind(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class TelemetryEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happened; its tag is the name under which it is known everywhere."""
 
     level: ClassVar[Level] = Level.INFO
@@ -58,13 +58,13 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
         return {name: getattr(self, name) for name in self.__struct_fields__ if name != "ids"}
 
 
-class ConnectionStarted(Event, frozen=True, kw_only=True, tag="connection.start"):
+class ConnectionStarted(TelemetryEvent, frozen=True, kw_only=True, tag="connection.start"):
     """A connection was made and has introduced itself."""
 
     peer: str
 
 
-class ConnectionStopped(Event, frozen=True, kw_only=True, tag="connection.stop"):
+class ConnectionStopped(TelemetryEvent, frozen=True, kw_only=True, tag="connection.stop"):
     """A connection ended."""
 
     peer: str
@@ -72,7 +72,7 @@ class ConnectionStopped(Event, frozen=True, kw_only=True, tag="connection.stop")
     duration: float
 
 
-class ConnectionFaulted(Event, frozen=True, kw_only=True, tag="connection.error"):
+class ConnectionFaulted(TelemetryEvent, frozen=True, kw_only=True, tag="connection.error"):
     """A connection met something that it could not use, and went on."""
 
     level: ClassVar[Level] = Level.WARNING
@@ -81,7 +81,7 @@ class ConnectionFaulted(Event, frozen=True, kw_only=True, tag="connection.error"
     error_code: str
 
 
-class RequestStarted(Event, frozen=True, kw_only=True, tag="request.start"):
+class RequestStarted(TelemetryEvent, frozen=True, kw_only=True, tag="request.start"):
     """A request was sent."""
 
     level: ClassVar[Level] = Level.DEBUG
@@ -90,7 +90,7 @@ class RequestStarted(Event, frozen=True, kw_only=True, tag="request.start"):
     size: int
 
 
-class RequestStopped(Event, frozen=True, kw_only=True, tag="request.stop"):
+class RequestStopped(TelemetryEvent, frozen=True, kw_only=True, tag="request.stop"):
     """A request has its answer, or will have none."""
 
     level: ClassVar[Level] = Level.DEBUG
@@ -100,7 +100,7 @@ class RequestStopped(Event, frozen=True, kw_only=True, tag="request.stop"):
     result: ResultKind
 
 
-class RequestTimedOut(Event, frozen=True, kw_only=True, tag="request.timeout"):
+class RequestTimedOutEvent(TelemetryEvent, frozen=True, kw_only=True, tag="request.timeout"):
     """A request was not answered within its limit."""
 
     level: ClassVar[Level] = Level.WARNING
@@ -109,7 +109,7 @@ class RequestTimedOut(Event, frozen=True, kw_only=True, tag="request.timeout"):
     limit: float
 
 
-class NotificationsReceived(Event, frozen=True, kw_only=True, tag="notification.received"):
+class NotificationsReceived(TelemetryEvent, frozen=True, kw_only=True, tag="notification.received"):
     """So many notifications of one method arrived since it was last said."""
 
     level: ClassVar[Level] = Level.DEBUG
@@ -118,7 +118,7 @@ class NotificationsReceived(Event, frozen=True, kw_only=True, tag="notification.
     count: int = 1
 
 
-class NotificationUnknown(Event, frozen=True, kw_only=True, tag="notification.unknown"):
+class NotificationUnknown(TelemetryEvent, frozen=True, kw_only=True, tag="notification.unknown"):
     """A notification arrived that nobody here knows."""
 
     level: ClassVar[Level] = Level.DEBUG
@@ -126,13 +126,13 @@ class NotificationUnknown(Event, frozen=True, kw_only=True, tag="notification.un
     method: str
 
 
-class ApprovalRequested(Event, frozen=True, kw_only=True, tag="approval.requested"):
+class ApprovalRequested(TelemetryEvent, frozen=True, kw_only=True, tag="approval.requested"):
     """The other side asked whether it may do something."""
 
     method: str
 
 
-class ApprovalCompleted(Event, frozen=True, kw_only=True, tag="approval.completed"):
+class ApprovalCompleted(TelemetryEvent, frozen=True, kw_only=True, tag="approval.completed"):
     """An approval was decided."""
 
     method: str
@@ -140,7 +140,7 @@ class ApprovalCompleted(Event, frozen=True, kw_only=True, tag="approval.complete
     duration: float
 
 
-class ApprovalTimedOut(Event, frozen=True, kw_only=True, tag="approval.timeout"):
+class ApprovalTimedOut(TelemetryEvent, frozen=True, kw_only=True, tag="approval.timeout"):
     """Nobody decided an approval in time, so it was declined."""
 
     level: ClassVar[Level] = Level.WARNING
@@ -149,7 +149,7 @@ class ApprovalTimedOut(Event, frozen=True, kw_only=True, tag="approval.timeout")
     limit: float
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class TelemetryRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What sinks are handed: already without secrets."""
 
     at: float

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.telemetry.failures import ExtraMissing
-from holdfast.telemetry.model import Level, Record
+from holdfast.telemetry.failures import TelemetryExtraMissing
+from holdfast.telemetry.model import Level, TelemetryRecord
 
 try:
     from opentelemetry._logs import LogRecord, SeverityNumber
     from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor
     from opentelemetry.sdk.resources import Resource
 except ModuleNotFoundError as error:
-    raise ExtraMissing(service="OpenTelemetry", extra="otel") from error
+    raise TelemetryExtraMissing(service="OpenTelemetry", extra="otel") from error
 
 _SEVERITY = {
     Level.DEBUG: SeverityNumber.DEBUG,
@@ -35,7 +35,7 @@ class OtelSink:
         self._logger = self._provider.get_logger("holdfast")
         self._is_closed = False
 
-    def take(self, record: Record) -> None:
+    def take(self, record: TelemetryRecord) -> None:
         """Pass on one record."""
         flat = {
             name: value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from holdfast.telemetry.model import Level, Record
+from holdfast.telemetry.model import Level, TelemetryRecord
 
 
 class Sink(Protocol):
@@ -20,7 +20,7 @@ class Sink(Protocol):
         """The least level that it wants."""
         ...
 
-    def take(self, record: Record) -> None:
+    def take(self, record: TelemetryRecord) -> None:
         """Keep or show one record, without waiting for anyone."""
         ...
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from holdfast.telemetry.model import Level, Record
+from holdfast.telemetry.model import Level, TelemetryRecord
 
 _ALNUM = string.ascii_letters + string.digits
 _SAFE = _ALNUM + "_-"
@@ -80,10 +80,10 @@ class MemorySink:
 
     def __init__(self, *, level: Level = Level.DEBUG) -> None:
         self.level = level
-        self.records: list[Record] = []
+        self.records: list[TelemetryRecord] = []
         self.is_closed = False
 
-    def take(self, record: Record) -> None:
+    def take(self, record: TelemetryRecord) -> None:
         """Remember one record."""
         self.records.append(record)
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from holdfast import lazy_exports
 
 # At once: a module of the same name would stand in its way later.
-from holdfast.world.retries import Waiting, retrying
+from holdfast.world.retries import RetryWait, retrying
 
 if TYPE_CHECKING:
-    from holdfast.world.batch_queue import Inbox
-    from holdfast.world.clock import Chance, Clock, IdMaker, SystemChance, SystemClock
-    from holdfast.world.commit_loop import GroupCommit, Runner
+    from holdfast.world.batch_queue import BatchQueue
+    from holdfast.world.clock import Clock, IdMaker, RandomSource, SystemClock, SystemRandomSource
+    from holdfast.world.commit_loop import BlockingRunner, GroupCommit
     from holdfast.world.database import Database, Transaction, Upgrade
     from holdfast.world.disk import SystemDisk, make_private
     from holdfast.world.errors import disk_failure
     from holdfast.world.file_replacement import remove_leftovers, replace_file, write_all
-    from holdfast.world.files_beneath import Entry, Opening, Root, Sort, open_linkless
+    from holdfast.world.files_beneath import DirectoryItem, FileType, OpenMode, Root, open_linkless
     from holdfast.world.journal import Journal
     from holdfast.world.journal_format import Damage, Encoded, Repairs, accept_record, encode_record
     from holdfast.world.journal_reader import (
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
         END_LONGEST,
         MARK,
         SERVICE,
-        Ended,
         IsMember,
+        SweepResult,
         SystemProcess,
         agents,
         command_of,
@@ -51,52 +51,52 @@ if TYPE_CHECKING:
         system_process,
         system_processes,
     )
-    from holdfast.world.questions import Questions
+    from holdfast.world.questions import PendingReplies
     from holdfast.world.schema import Schema
-    from holdfast.world.tasks import companions, in_worker
+    from holdfast.world.tasks import background_tasks, in_worker
     from holdfast.world.writer_loop import WriterThread, in_thread
 
 __all__ = [
     "END_LONGEST",
     "MARK",
     "SERVICE",
+    "BatchQueue",
+    "BlockingRunner",
     "Bookmark",
-    "Chance",
     "Clock",
     "Damage",
     "Database",
+    "DirectoryItem",
     "Disk",
     "Encoded",
-    "Ended",
-    "Entry",
     "FileStatus",
+    "FileType",
     "GroupCommit",
     "IdMaker",
-    "Inbox",
     "IsMember",
     "Journal",
     "JournalEntry",
     "OpenFile",
-    "Opening",
-    "Questions",
+    "OpenMode",
+    "PendingReplies",
+    "RandomSource",
     "RecordSchema",
     "Repairs",
+    "RetryWait",
     "Root",
-    "Runner",
     "Schema",
-    "Sort",
-    "SystemChance",
+    "SweepResult",
     "SystemClock",
     "SystemDisk",
     "SystemProcess",
+    "SystemRandomSource",
     "Transaction",
     "Upgrade",
-    "Waiting",
     "WriterThread",
     "accept_record",
     "agents",
+    "background_tasks",
     "command_of",
-    "companions",
     "disk_failure",
     "encode_record",
     "end_members",
@@ -125,32 +125,32 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "Bookmark": "journal_reader",
-        "Chance": "clock",
+        "RandomSource": "clock",
         "Clock": "clock",
         "Damage": "journal_format",
         "Database": "database",
         "Disk": "ports",
         "Encoded": "journal_format",
-        "Entry": "files_beneath",
+        "DirectoryItem": "files_beneath",
         "FileStatus": "ports",
         "GroupCommit": "commit_loop",
         "IdMaker": "clock",
-        "Inbox": "batch_queue",
+        "BatchQueue": "batch_queue",
         "Journal": "journal",
         "JournalEntry": "journal_reader",
         "END_LONGEST": "processes",
         "MARK": "processes",
         "SERVICE": "processes",
         "OpenFile": "ports",
-        "Opening": "files_beneath",
-        "Questions": "questions",
+        "OpenMode": "files_beneath",
+        "PendingReplies": "questions",
         "RecordSchema": "journal_reader",
         "Repairs": "journal_format",
         "Root": "files_beneath",
-        "Runner": "commit_loop",
+        "BlockingRunner": "commit_loop",
         "Schema": "schema",
-        "Sort": "files_beneath",
-        "SystemChance": "clock",
+        "FileType": "files_beneath",
+        "SystemRandomSource": "clock",
         "SystemClock": "clock",
         "SystemDisk": "disk",
         "SystemProcess": "processes",
@@ -164,7 +164,7 @@ __getattr__ = lazy_exports(
         "limit_number": "processes",
         "accept_record": "journal_format",
         "command_of": "processes",
-        "companions": "tasks",
+        "background_tasks": "tasks",
         "disk_failure": "errors",
         "encode_record": "journal_format",
         "environment_of": "processes",
@@ -179,7 +179,7 @@ __getattr__ = lazy_exports(
         "members": "processes",
         "end_members": "processes",
         "agents": "processes",
-        "Ended": "processes",
+        "SweepResult": "processes",
         "IsMember": "processes",
         "system_process": "processes",
         "system_processes": "processes",

@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 ITEMS_MAX = 10_000
 
 
-class Inbox(Generic[Item]):
+class BatchQueue(Generic[Item]):
     """Everything that was put, in order, for one reader; who puts too much waits."""
 
     def __init__(self, *, items_max: int = ITEMS_MAX) -> None:

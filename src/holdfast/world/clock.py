@@ -40,7 +40,7 @@ _ENTROPY_RANGE = 256**ENTROPY_BYTES
 _STEP_BYTES = 5
 
 
-class Chance(Protocol):
+class RandomSource(Protocol):
     """Draws from what cannot be foreseen."""
 
     def fraction(self) -> float:
@@ -52,7 +52,7 @@ class Chance(Protocol):
         ...
 
 
-class SystemChance:
+class SystemRandomSource:
     """Draws from the system's own entropy: fit for secrets."""
 
     def fraction(self) -> float:
@@ -71,7 +71,7 @@ class IdMaker:
     drawn step, so that not even two forks of one process make the same.
     """
 
-    def __init__(self, clock: Clock, chance: Chance) -> None:
+    def __init__(self, clock: Clock, chance: RandomSource) -> None:
         self._clock = clock
         self._chance = chance
         self._at_ms, self._entropy = 0, 0

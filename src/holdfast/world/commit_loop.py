@@ -23,7 +23,7 @@ from holdfast.world.journal_format import Encoded, encode_record
 Outcome = int | Failure
 """What work returned, or what kept it from returning."""
 
-Runner = Callable[[Callable[[], int], Callable[[Outcome], None]], None]
+BlockingRunner = Callable[[Callable[[], int], Callable[[Outcome], None]], None]
 """Runs work that blocks, and later, in the event loop, says once how it ended; never raises."""
 
 _BATCH_MAX = 1024
@@ -33,7 +33,7 @@ _BATCH_BYTES_MAX = 8 * 1024 * 1024
 class GroupCommit:
     """Appends to a journal from any number of tasks of one event loop."""
 
-    def __init__(self, journal: Journal, *, run: Runner) -> None:
+    def __init__(self, journal: Journal, *, run: BlockingRunner) -> None:
         self._journal = journal
         self._run = run
         self._is_writing = False

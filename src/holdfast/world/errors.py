@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 
-from holdfast.failures import Failure, Recovery, exhausted
+from holdfast.failures import Failure, Recovery, descriptors_exhausted
 from holdfast.world.failures import (
     DatabaseDamaged,
     DatabaseRefused,
@@ -37,7 +37,7 @@ def disk_failure(error: OSError, *, path: str) -> Failure:
     named = _NAMED.get(error.errno)
     if named is not None:
         return named(path=path)
-    if (lacking := exhausted(error)) is not None:
+    if (lacking := descriptors_exhausted(error)) is not None:
         return lacking
     reason = error.strerror or str(error)
     if error.errno == errno.EIO:

@@ -129,7 +129,7 @@ _UNFIT = {
 }
 
 
-class Opening(Enum):
+class OpenMode(Enum):
     """What to open a file for."""
 
     READ = (os.O_RDONLY, "r")
@@ -139,7 +139,7 @@ class Opening(Enum):
     APPEND = (os.O_WRONLY | os.O_CREAT | os.O_APPEND, "a")
 
 
-class Sort(StrEnum):
+class FileType(StrEnum):
     """What a directory entry is."""
 
     FILE = "file"
@@ -149,11 +149,11 @@ class Sort(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Entry:
+class DirectoryItem:
     """One name in a directory, and what it was when the directory was read."""
 
     name: bytes
-    sort: Sort
+    sort: FileType
 
 
 class Root:
@@ -187,7 +187,7 @@ class Root:
         self.close()
 
     def open(
-        self, path: RelativePath, opening: Opening, *, follow: bool = False, mode: int = 0o666
+        self, path: RelativePath, opening: OpenMode, *, follow: bool = False, mode: int = 0o666
     ) -> FileIO:
         """Open a regular file, unbuffered; anything else is refused, and never waited for."""
         flags, access = opening.value
@@ -207,11 +207,15 @@ class Root:
         with self._parent(path) as parent:
             return os.stat(path.name, dir_fd=parent, follow_symlinks=False)
 
-    def list(self, path: RelativePath | None = None, *, follow: bool = False) -> tuple[Entry, ...]:
+    def list(
+        self, path: RelativePath | None = None, *, follow: bool = False
+    ) -> tuple[DirectoryItem, ...]:
         """Read a directory, sorted by name; None is the root itself."""
         flags = os.O_RDONLY | os.O_DIRECTORY | (0 if follow else os.O_NOFOLLOW)
         with self._opened(path, flags) as directory, os.scandir(directory) as entries:
-            return tuple(sorted(Entry(os.fsencode(each.name), _sort(each)) for each in entries))
+            return tuple(
+                sorted(DirectoryItem(os.fsencode(each.name), _sort(each)) for each in entries)
+            )
 
     def make_directory(
         self, path: RelativePath, *, parents: bool = False, mode: int = 0o777
@@ -317,12 +321,12 @@ def _named(path: str) -> Generator[None]:
         raise disk_failure(error, path=path) from error
 
 
-def _sort(entry: os.DirEntry[str]) -> Sort:
+def _sort(entry: os.DirEntry[str]) -> FileType:
     if entry.is_symlink():
-        return Sort.LINK
+        return FileType.LINK
     if entry.is_dir(follow_symlinks=False):
-        return Sort.DIRECTORY
-    return Sort.FILE if entry.is_file(follow_symlinks=False) else Sort.OTHER
+        return FileType.DIRECTORY
+    return FileType.FILE if entry.is_file(follow_symlinks=False) else FileType.OTHER
 
 
 _STEP = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)

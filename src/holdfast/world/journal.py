@@ -25,8 +25,8 @@ from holdfast.world.file_replacement import remove_leftovers, replace_file, writ
 from holdfast.world.journal_format import (
     FORMAT,
     Encoded,
-    Opening,
-    Record,
+    JournalHeader,
+    JournalRecord,
     Repairs,
     Scanner,
     encode_record,
@@ -85,7 +85,7 @@ def _pieces(file: OpenFile, at: int) -> Iterator[bytes]:
 
 def _intact_lines(file: OpenFile) -> Iterator[bytes]:
     for found in scan(file, Scanner()):
-        if isinstance(found, Record):
+        if isinstance(found, JournalRecord):
             yield write_line(found)
 
 
@@ -199,9 +199,9 @@ class Journal:
 
     def _announce(self, batch: Sequence[Encoded], *, is_terminated: bool) -> None:
         """Write the opening, and what comes with it."""
-        opening = Opening(FORMAT, self.log, self._schema.name, self.repairs)
+        opening = JournalHeader(FORMAT, self.log, self._schema.name, self.repairs)
         line = write_line(
-            Record(
+            JournalRecord(
                 self._seq, self.epoch, self._schema.version, encode_record(opening), is_opening=True
             )
         )

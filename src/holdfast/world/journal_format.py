@@ -41,7 +41,7 @@ _encode = msgspec.json.Encoder().encode
 _check = msgspec.json.Decoder(msgspec.Raw).decode
 
 
-class Record(msgspec.Struct, frozen=True):
+class JournalRecord(msgspec.Struct, frozen=True):
     """One line of a journal, as it was written."""
 
     seq: int
@@ -87,7 +87,7 @@ def _skip_raw(value: object) -> None:
     assert isinstance(value, msgspec.Raw), f"{type(value).__name__} was encoded a moment ago"
 
 
-def write_line(record: Record) -> bytes:
+def write_line(record: JournalRecord) -> bytes:
     """The line of one record, newline included."""
     word = b"opening" if record.is_opening else b"record"
     return _line(record.seq, _rest(record.epoch, record.version, word), record.data)
@@ -118,7 +118,7 @@ _COVERED_AT = len(b"{ ")
 _LINE_BYTES_MAX = RECORD_BYTES_MAX + 256
 
 
-class Reason(StrEnum):
+class DamageReason(StrEnum):
     """What is wrong with a stretch of a journal."""
 
     ZEROS = "zeros"  # the file system kept the length and lost the content
@@ -136,10 +136,10 @@ class Damage:
     offset: int
     length: int
     after_seq: int
-    reason: Reason
+    reason: DamageReason
 
 
-Found = Record | Damage
+Found = JournalRecord | Damage
 
 
 class Scanner:
@@ -210,7 +210,7 @@ class Scanner:
             if body.startswith(expected):  # as almost every line does
                 self.seq, self.end, self.is_terminated = self.seq + 1, base + newline + 1, True
                 data = body[len(expected) :]
-                self._found.append(Record(self.seq, self.epoch, self._version, data))
+                self._found.append(JournalRecord(self.seq, self.epoch, self._version, data))
                 return newline + 1
         head = _HEAD.match(text, start, newline)
         if head is None:
@@ -234,17 +234,19 @@ class Scanner:
         self._step_over(part, offset)
         return len(part)
 
-    def _keep(self, record: Record, offset: int, length: int, *, is_terminated: bool) -> bool:
+    def _keep(
+        self, record: JournalRecord, offset: int, length: int, *, is_terminated: bool
+    ) -> bool:
         """Accept an intact record if it goes on where the last one stopped; say whether it does."""
         explained = self._close_damage(at_the_end=False)
         expected = self.seq if record.is_opening else self.seq + 1
         if record.epoch < self.epoch:
-            self._found.append(Damage(offset, length, self.seq, Reason.STALE))
+            self._found.append(Damage(offset, length, self.seq, DamageReason.STALE))
         elif record.seq < expected or (record.is_opening and record.epoch == self.epoch):
-            self._found.append(Damage(offset, length, self.seq, Reason.DUPLICATE))
+            self._found.append(Damage(offset, length, self.seq, DamageReason.DUPLICATE))
         else:
             if record.seq > expected and not explained:
-                self._found.append(Damage(offset, 0, self.seq, Reason.MISSING))
+                self._found.append(Damage(offset, 0, self.seq, DamageReason.MISSING))
             if record.epoch != self.epoch:
                 self._usual = None
             self.seq, self.epoch = record.seq, record.epoch
@@ -268,8 +270,8 @@ class Scanner:
         """Report the bytes stepped over so far, if any."""
         if not self._bad_length:
             return False
-        reason = Reason.TORN if at_the_end else Reason.UNREADABLE
-        reason = Reason.ZEROS if self._bad_is_zeros else reason
+        reason = DamageReason.TORN if at_the_end else DamageReason.UNREADABLE
+        reason = DamageReason.ZEROS if self._bad_is_zeros else reason
         self._found.append(Damage(self._bad_at, self._bad_length, self.seq, reason))
         self._bad_length = 0
         return True
@@ -287,9 +289,9 @@ def _stop(text: bytes, start: int, newline: int, *, is_last: bool) -> int | None
     return limit - len(MARKER) + 1 if limit - start > _LINE_BYTES_MAX else None
 
 
-def _record(head: re.Match[bytes], data: bytes) -> Record:
+def _record(head: re.Match[bytes], data: bytes) -> JournalRecord:
     seq, epoch, version, word = head.groups()
-    return Record(int(seq), int(epoch), int(version), data, word == b"opening")
+    return JournalRecord(int(seq), int(epoch), int(version), data, word == b"opening")
 
 
 def _is_json(data: bytes) -> bool:
@@ -318,7 +320,7 @@ class Repairs:
     set_aside: tuple[str, ...] = ()
 
 
-class Opening(msgspec.Struct, frozen=True):
+class JournalHeader(msgspec.Struct, frozen=True):
     """What a log is, in which format, and what its writer had to repair before going on."""
 
     format: int
@@ -333,12 +335,12 @@ class _Format(msgspec.Struct, frozen=True):
     format: int
 
 
-def read_opening(data: bytes, *, path: str) -> Opening:
+def read_journal_header(data: bytes, *, path: str) -> JournalHeader:
     """Read an opening, or refuse a journal that is newer than we are."""
     try:
         found = msgspec.json.decode(data, type=_Format).format
         if found <= FORMAT:
-            return msgspec.json.decode(data, type=Opening)
+            return msgspec.json.decode(data, type=JournalHeader)
     except msgspec.DecodeError as error:
         raise StoreForeign(path=path, expected="a journal", found=_UNKNOWN) from error
     raise StoreTooNew(path=path, schema="journal format", found=found, newest=FORMAT)

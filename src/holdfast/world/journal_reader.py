@@ -9,7 +9,14 @@ from pathlib import Path
 import msgspec
 
 from holdfast.world.failures import StoreForeign
-from holdfast.world.journal_format import Damage, Found, Record, Repairs, Scanner, read_opening
+from holdfast.world.journal_format import (
+    Damage,
+    Found,
+    JournalRecord,
+    Repairs,
+    Scanner,
+    read_journal_header,
+)
 from holdfast.world.ports import Disk, OpenFile
 from holdfast.world.schema import Schema
 
@@ -83,7 +90,7 @@ def last_seq(disk: Disk, path: Path) -> int:
         while True:
             at = max(size - piece, 0)
             scanner = Scanner(at=at)
-            found = [each for each in scan(file, scanner, at=at) if isinstance(each, Record)]
+            found = [each for each in scan(file, scanner, at=at) if isinstance(each, JournalRecord)]
             if found or at == 0:
                 return scanner.seq
             piece *= 16
@@ -97,7 +104,7 @@ def read_entries(
     """Yield the intact records after seq `after`, of the first `until` bytes of a journal."""
     reading = _Reading(schema, path)
     for found in scan(file, Scanner(), until=until):
-        if isinstance(found, Record):
+        if isinstance(found, JournalRecord):
             reading.meet(found)
             if found.seq > after and not found.is_opening:
                 yield reading.entry(found)
@@ -109,7 +116,7 @@ def survey(file: OpenFile, path: Path, *, schema: RecordSchema) -> Survey:
     listed: list[Damage] = []
     count, length_total, is_damaged_inside = 0, 0, False
     for found in scan(file, scanner):
-        if isinstance(found, Record):
+        if isinstance(found, JournalRecord):
             reading.meet(found)
             is_damaged_inside = length_total > 0
         else:
@@ -141,7 +148,7 @@ def survey_since(
     reading = _Reading(schema, path, since.log)
     scanner = Scanner(seq=since.seq, epoch=since.epoch, at=since.end)
     for found in scan(file, scanner, at=since.end):
-        if not isinstance(found, Record):
+        if not isinstance(found, JournalRecord):
             return None
         reading.meet(found)
     return Survey(
@@ -180,10 +187,10 @@ class _Reading:
         self._version: int | None = None
         self._upgrades: tuple[Callable[[object], object], ...] = ()
 
-    def meet(self, record: Record) -> None:
+    def meet(self, record: JournalRecord) -> None:
         """Make sure that we may read on from this record."""
         if record.is_opening:
-            opening = read_opening(record.data, path=self._path)
+            opening = read_journal_header(record.data, path=self._path)
             self._schema.check_name(opening.schema, path=self._path)
             if self.log not in {None, opening.log}:
                 raise StoreForeign(path=self._path, expected=str(self.log), found=opening.log)
@@ -192,7 +199,7 @@ class _Reading:
             self._upgrades = self._schema.upgrades_from(record.version, path=self._path)
             self._version = record.version
 
-    def entry(self, record: Record) -> JournalEntry:
+    def entry(self, record: JournalRecord) -> JournalEntry:
         """Bring the record that was met last up to date."""
         if not self._upgrades:
             return JournalEntry(record.seq, record.data)

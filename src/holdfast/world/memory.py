@@ -39,7 +39,7 @@ class ManualClock:
         self._now = now
 
 
-class SeededChance:
+class SeededRandomSource:
     """Draws the same from the same seed; never fit for secrets."""
 
     def __init__(self, seed: int) -> None:
@@ -57,12 +57,12 @@ class SeededChance:
 # A disk in memory that loses, in a crash, what a real one may lose.
 
 
-class PowerLost(BaseException):
+class SimulatedPowerLoss(BaseException):
     """The machine went dark in the middle of an operation; no program handles this."""
 
 
 @dataclass(slots=True)
-class Trouble:
+class DiskFaults:
     """What is to go wrong, by the number of the operation, counted from 1."""
 
     errors: dict[int, int] = field(default_factory=dict[int, int])
@@ -98,8 +98,8 @@ class CrashingDisk:
     a failed sync, what was not durable then never will be, whatever a later sync says.
     """
 
-    def __init__(self, trouble: Trouble | None = None) -> None:
-        self.trouble = trouble or Trouble()
+    def __init__(self, trouble: DiskFaults | None = None) -> None:
+        self.trouble = trouble or DiskFaults()
         self.operations = 0
         self._numbers = 0
         self._names: dict[Path, _Inode] = {}
@@ -185,7 +185,7 @@ class CrashingDisk:
         """Count one more operation, and fail it if that was asked for."""
         self.operations += 1
         if self.trouble.power_lost is not None and self.operations >= self.trouble.power_lost:
-            raise PowerLost
+            raise SimulatedPowerLoss
         if (number := self.trouble.errors.get(self.operations)) is not None:
             _fail(number, path)
 

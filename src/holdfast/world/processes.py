@@ -177,7 +177,7 @@ IsMember = Callable[[SystemProcess, Sequence[bytes]], bool]
 _Key = tuple[int, int]  # pid and starting time: one process, for as long as the machine runs
 
 
-class Ended(NamedTuple):
+class SweepResult(NamedTuple):
     """How many processes were ended, and which could not be: not ours to signal, or stuck."""
 
     killed: int
@@ -189,7 +189,7 @@ def is_service(environment: Iterable[bytes]) -> bool:
     return any(entry.startswith(_SERVICES) for entry in environment)
 
 
-def sweep(mark: str) -> Ended:
+def sweep(mark: str) -> SweepResult:
     """End every process of this agent mark, and of all marks below it (`mark/…`); blocks."""
     return end_members(_has_agent_mark(mark))
 
@@ -251,7 +251,7 @@ def _more(
     }
 
 
-def end_members(is_member: IsMember, *, numbers: Collection[int] = ()) -> Ended:
+def end_members(is_member: IsMember, *, numbers: Collection[int] = ()) -> SweepResult:
     """End all that belong by the four rules; return once none is left, or what is left is stuck.
 
     Blocks. What forks meanwhile is ended, too.
@@ -281,7 +281,7 @@ def end_members(is_member: IsMember, *, numbers: Collection[int] = ()) -> Ended:
         _wait_dead([each for each in found if _key(each) in killed], deadline)
         if not any(_key(each) in killed for each in found):
             break  # none of them is ours to signal
-    return Ended(len(killed), tuple(found))
+    return SweepResult(len(killed), tuple(found))
 
 
 def _wait_dead(processes: Sequence[SystemProcess], deadline: float) -> None:

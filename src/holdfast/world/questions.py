@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import anyio
 
 
-class Answer:
+class PendingReply:
     """What will have been answered to one question."""
 
     def __init__(self) -> None:
@@ -30,16 +30,16 @@ class Answer:
         return self._given
 
 
-class Questions:
+class PendingReplies:
     """Every question that is open."""
 
     def __init__(self) -> None:
-        self._open: dict[str, Answer] = {}
+        self._open: dict[str, PendingReply] = {}
 
     @contextmanager
-    def open(self, question: str) -> Generator[Answer]:
+    def open(self, question: str) -> Generator[PendingReply]:
         """Expect an answer for as long as the block lasts."""
-        answer = self._open[question] = Answer()
+        answer = self._open[question] = PendingReply()
         try:
             yield answer
         finally:

@@ -8,14 +8,14 @@ from typing import TypeVar
 
 import anyio
 
-from holdfast.failures import Enough, Failure, RetryPolicy, decide
-from holdfast.world.clock import Chance
+from holdfast.failures import Failure, GiveUp, RetryPolicy, retry_decision
+from holdfast.world.clock import RandomSource
 
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class RetryWait:
     """A call failed and is made again after `wait` seconds: retry number `retry` of the most."""
 
     failure: Failure
@@ -29,8 +29,8 @@ async def retrying(
     *,
     safe: bool,
     policy: RetryPolicy,
-    chance: Chance,
-    announce: Callable[[Waiting], Awaitable[None]],
+    chance: RandomSource,
+    announce: Callable[[RetryWait], Awaitable[None]],
 ) -> Answer:
     """Make a call until it succeeds or trying again is no use; then raise its last failure.
 
@@ -43,11 +43,13 @@ async def retrying(
             return await call()
         except Failure as failure:
             drawn = chance.fraction()
-            verdict = decide(failure, attempt=attempt, safe=safe, chance=drawn, policy=policy)
-            if isinstance(verdict, Enough):
+            verdict = retry_decision(
+                failure, attempt=attempt, safe=safe, chance=drawn, policy=policy
+            )
+            if isinstance(verdict, GiveUp):
                 failure.add_note(f"Tried {attempt} times: {verdict.reason}.")
                 raise
-            news = Waiting(failure, verdict.wait, attempt, len(policy.waits))
+            news = RetryWait(failure, verdict.wait, attempt, len(policy.waits))
         await announce(news)
         await anyio.sleep(news.wait)
         attempt = verdict.attempt

@@ -14,7 +14,7 @@ from holdfast.failures import ungrouped
 
 
 @asynccontextmanager
-async def companions() -> AsyncGenerator[TaskGroup]:
+async def background_tasks() -> AsyncGenerator[TaskGroup]:
     """A group whose tasks are cancelled at the end of the block.
 
     What the block itself raises goes on as it is, in no group.

@@ -7,17 +7,23 @@ from pathlib import Path
 
 from holdfast.failures import Failure
 from holdfast.world.failures import DiskMissing, DiskOccupied, DiskUnusable
-from holdfast.world.memory import CrashingDisk, ManualClock, PowerLost, SeededChance, Trouble
+from holdfast.world.memory import (
+    CrashingDisk,
+    DiskFaults,
+    ManualClock,
+    SeededRandomSource,
+    SimulatedPowerLoss,
+)
 from holdfast.world.ports import Disk
 from holdfast.world.writer_loop import run_inline
 
 __all__ = [
     "CrashingDisk",
     "DiskContract",
+    "DiskFaults",
     "ManualClock",
-    "PowerLost",
-    "SeededChance",
-    "Trouble",
+    "SeededRandomSource",
+    "SimulatedPowerLoss",
     "run_inline",
 ]
 
@@ -45,7 +51,7 @@ class DiskContract:
         """What exists is never opened by mistake."""
         disk.create(root / "a", mode=0o600).append(b"kept")
 
-        assert complaint(lambda: disk.create(root / "a", mode=0o600)) == DiskOccupied(
+        assert failure_of_call(lambda: disk.create(root / "a", mode=0o600)) == DiskOccupied(
             path=str(root / "a")
         )
         assert disk.open(root / "a").read(9, at=0) == b"kept"
@@ -54,9 +60,9 @@ class DiskContract:
         """Every operation on a file that is not there says so."""
         missing = DiskMissing(path=str(root / "a"))
 
-        assert complaint(lambda: disk.open(root / "a")) == missing
-        assert complaint(lambda: disk.open_to_write(root / "a")) == missing
-        assert complaint(lambda: disk.unlink(root / "a")) == missing
+        assert failure_of_call(lambda: disk.open(root / "a")) == missing
+        assert failure_of_call(lambda: disk.open_to_write(root / "a")) == missing
+        assert failure_of_call(lambda: disk.unlink(root / "a")) == missing
         assert disk.names(root) == []
 
     def test_a_file_opened_to_read_takes_no_writes(self, disk: Disk, root: Path) -> None:
@@ -64,7 +70,7 @@ class DiskContract:
         disk.create(root / "a", mode=0o600).append(b"kept")
         file = disk.open(root / "a")
 
-        assert isinstance(complaint(lambda: file.append(b"x")), DiskUnusable)
+        assert isinstance(failure_of_call(lambda: file.append(b"x")), DiskUnusable)
         assert file.read(9, at=0) == b"kept"
 
     def test_truncate_cuts_and_appends_go_on_there(self, disk: Disk, root: Path) -> None:
@@ -95,7 +101,7 @@ class DiskContract:
         file.append(b"both")
 
         assert disk.open(root / "b").status() == file.status()
-        assert complaint(lambda: disk.link(root / "a", root / "b")) == DiskOccupied(
+        assert failure_of_call(lambda: disk.link(root / "a", root / "b")) == DiskOccupied(
             path=str(root / "b")
         )
         disk.unlink(root / "a")
@@ -152,14 +158,14 @@ class DiskContract:
         file.close()
         file.close()
 
-        assert isinstance(complaint(lambda: file.append(b"x")), DiskUnusable)
+        assert isinstance(failure_of_call(lambda: file.append(b"x")), DiskUnusable)
 
     def test_fresh_words_are_fresh(self, disk: Disk) -> None:
         """No word is handed out twice."""
         assert len({disk.fresh_word() for _ in range(100)}) == 100
 
 
-def complaint(call: Callable[[], object]) -> Failure | None:
+def failure_of_call(call: Callable[[], object]) -> Failure | None:
     """What a call fails with; None if it does not."""
     try:
         call()

@@ -18,7 +18,7 @@ from holdfast.agent.mcp.config import McpServerConfig
 from holdfast.agent.mcp.server import STARTS_MAX, McpServer, program_of
 from holdfast.agent.sandbox import SandboxConfig, SandboxLevel
 from holdfast.agent.tools.shell import open_shell_commands
-from holdfast.world import companions
+from holdfast.world import background_tasks
 from tests.agent.grounds import ground_in, soon
 from tests.journeys.stage import linux_only
 from tests.parts.mcp_servers import mcp_server
@@ -43,7 +43,7 @@ async def let() -> None:
 async def kept(
     tmp_path: Path, server: McpServerConfig, **longest: float
 ) -> AsyncGenerator[McpServer]:
-    async with ground_in(tmp_path) as ground, companions() as tasks:
+    async with ground_in(tmp_path) as ground, background_tasks() as tasks:
         yield McpServer(server, ground, tasks, **longest)
 
 
@@ -158,7 +158,7 @@ async def test_a_real_server_at_an_address(tmp_path: Path) -> None:
     node, script = mcp_server("server-everything")
     async with (
         ground_in(tmp_path) as ground,
-        companions() as tasks,
+        background_tasks() as tasks,
         open_shell_commands(ground) as shells,
     ):
         with socket.socket() as free:

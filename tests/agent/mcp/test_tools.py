@@ -20,7 +20,7 @@ from holdfast.agent.permission_rules import PermissionAnswer
 from holdfast.agent.permissions import Permissions
 from holdfast.agent.ports import Tool
 from holdfast.nouns import RelativePath
-from holdfast.world import companions
+from holdfast.world import background_tasks
 from tests.agent.grounds import ground_in
 from tests.agent.mcp.test_server import HERE, stub
 from tests.journeys.stage import linux_only
@@ -52,7 +52,7 @@ def project_file(log: Path, *, env: str = "e") -> bytes:
 async def found(
     tmp_path: Path, files: dict[str, bytes], approvals: Permissions, *own: McpServerConfig
 ) -> AsyncGenerator[Found]:
-    async with ground_in(tmp_path) as ground, companions() as tasks:
+    async with ground_in(tmp_path) as ground, background_tasks() as tasks:
         workspace = MemoryWorkspace(files, root=ground.root)
         servers, complaints = await servers_of(own, workspace, ground, tasks)
         leaves = McpPermissions(workspace, ground, approvals)

@@ -45,7 +45,7 @@ from holdfast.agent.providers.registry import (
 )
 from holdfast.agent.providers.scripted import ScriptedAnswer, ScriptedCall
 from holdfast.agent.testing import heard
-from holdfast.world import SystemChance, SystemClock
+from holdfast.world import SystemClock, SystemRandomSource
 from tests.agent.asked import AT_ONCE, KEYS, PRICES
 from tests.agent.conversing import Stand, end, only
 from tests.parts import strict_providers as strict
@@ -140,7 +140,7 @@ async def models_of(
             keys=KEYS,
             prices=prices,
             clock=SystemClock(),
-            chance=SystemChance(),
+            chance=SystemRandomSource(),
             policy=AT_ONCE,
         )
         async with models:

@@ -11,7 +11,7 @@ import anyio
 from holdfast.cli.commands.codex import PATIENCE, ProgramView, Questions
 from holdfast.cli.render.style import PLAIN, Look
 from holdfast.cli.terminal import Answer, Terminal
-from holdfast.codex import Decision, FileChangeApproval
+from holdfast.codex import ApprovalDecision, FileChangeApproval
 from tests.cli.pretending import BEGIN, END, answered, on_terminal, turning
 from tests.simulation.clock import VirtualTimeLoop
 
@@ -106,5 +106,5 @@ def test_a_question_does_not_stay_open_for_ever() -> None:
     decision, waited, said = anyio.run(decide, backend_options=options)
     (record,) = map(json.loads, said)
 
-    assert (decision, round(waited)) == (Decision.DECLINE, PATIENCE)
+    assert (decision, round(waited)) == (ApprovalDecision.DECLINE, PATIENCE)
     assert (record["decision"], record["why"]) == ("decline", "no answer within 600 s")

@@ -10,7 +10,7 @@ from holdfast.cli.commands.sandbox import PROXIED, Order, read_order
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import UsageWrong
 from holdfast.confine.failures import SandboxRequestUnfit
-from holdfast.confine.policy import ENVIRONMENT, Policy, Strength
+from holdfast.confine.policy import ENVIRONMENT, SandboxPolicy, Strength
 from holdfast.confine.proxy.rules import AllowList, allow_list
 
 
@@ -32,7 +32,7 @@ def test_by_default_the_current_directory_is_seen_and_nothing_can_be_changed(
     assert read_order(asked(), home=project.parent / "me") == Order(
         argv=("make",),
         cwd=str(project),
-        policy=Policy(readable=(str(project),)),
+        policy=SandboxPolicy(readable=(str(project),)),
         hosts=(),
         allowed=AllowList(),
     )
@@ -49,7 +49,7 @@ def test_what_is_named_is_seen_or_changed_and_links_are_followed(project: Path) 
 
 
 def test_a_writable_directory_is_seen_already(project: Path) -> None:
-    assert read_order(asked(("--write", ".")), home=Path("/home/me")).policy == Policy(
+    assert read_order(asked(("--write", ".")), home=Path("/home/me")).policy == SandboxPolicy(
         writable=(str(project),)
     )
 

@@ -18,8 +18,8 @@ from holdfast.cli.render.codex import (
 from holdfast.cli.render.style import FINE, Look
 from holdfast.codex import (
     Approval,
+    ApprovalDecision,
     CommandApproval,
-    Decision,
     FileChangeApproval,
     InputApproval,
     PermissionsApproval,
@@ -54,17 +54,17 @@ CALL = ToolApproval(**OF, server="s", reason="Allow it?", arguments={"a": 1})
 @pytest.mark.parametrize(
     ("line", "decision"),
     [
-        ("y\n", Decision.ACCEPT),
-        (" A \n", Decision.ACCEPT_FOR_SESSION),
-        ("n", Decision.DECLINE),
-        ("c", Decision.CANCEL),
+        ("y\n", ApprovalDecision.ACCEPT),
+        (" A \n", ApprovalDecision.ACCEPT_FOR_SESSION),
+        ("n", ApprovalDecision.DECLINE),
+        ("c", ApprovalDecision.CANCEL),
         ("", None),
         ("yes", None),
         ("yy", None),
         ("\x1b[A", None),
     ],
 )
-def test_only_one_letter_is_an_answer(line: str, decision: Decision | None) -> None:
+def test_only_one_letter_is_an_answer(line: str, decision: ApprovalDecision | None) -> None:
     assert decision_of(line) is decision
 
 

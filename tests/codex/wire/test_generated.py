@@ -32,7 +32,7 @@ from holdfast.codex.wire.generated import (
     UpdatePatchChangeKind,
     WorkspaceWriteSandboxPolicy,
 )
-from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.message import WireMessage
 from holdfast.codex.wire.reading import Cause, cause_of, read_params
 from holdfast.rpc.failures import ParamsInvalid
 from tests.parts.codex_binary import VERSION, codex_binary
@@ -66,7 +66,7 @@ def misfits(said: list[tuple[str, Json]]) -> list[str]:
     return found
 
 
-def _wanted(message: Json, asked: dict[object, str]) -> tuple[str, type[Message] | None]:
+def _wanted(message: Json, asked: dict[object, str]) -> tuple[str, type[WireMessage] | None]:
     method = message.get("method")
     if method is None:
         method = asked[message["id"]]
@@ -166,7 +166,7 @@ def test_a_recording_that_does_not_fit_is_noticed() -> None:
         ),
     ],
 )
-def test_what_is_written_names_only_what_was_chosen(record: Message, written: Json) -> None:
+def test_what_is_written_names_only_what_was_chosen(record: WireMessage, written: Json) -> None:
     assert json.loads(msgspec.json.encode(record)) == written
     assert msgspec.convert(written, type(record)) == record
 

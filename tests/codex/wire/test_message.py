@@ -7,10 +7,10 @@ import gc
 import msgspec
 import pytest
 
-from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.message import WireMessage
 
 
-class Note(Message, frozen=True):
+class Note(WireMessage, frozen=True):
     """A record like any other."""
 
     thread_id: str

@@ -29,7 +29,7 @@ from holdfast.codex.wire.generated import (
     TurnInterruptResponse,
     UserMessageThreadItem,
 )
-from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.message import WireMessage
 from holdfast.codex.wire.reading import read_answer, read_anything, read_params
 from holdfast.rpc.failures import AnswerInvalid, ParamsInvalid
 
@@ -150,7 +150,7 @@ def started(item: object) -> dict[str, object]:
         ),
     ],
 )
-def test_what_is_new_or_odd_is_read_as_far_as_it_goes(sent: object, read: Message) -> None:
+def test_what_is_new_or_odd_is_read_as_far_as_it_goes(sent: object, read: WireMessage) -> None:
     assert read_params("m", type(read), raw(sent)) == read
 
 
@@ -168,7 +168,7 @@ def test_what_is_new_or_odd_is_read_as_far_as_it_goes(sent: object, read: Messag
     ],
 )
 def test_what_lacks_the_indispensable_is_refused_by_name(
-    sent: bytes, wanted: type[Message], reason: str
+    sent: bytes, wanted: type[WireMessage], reason: str
 ) -> None:
     with pytest.raises(ParamsInvalid) as raised:
         read_params("some/method", wanted, msgspec.Raw(sent))

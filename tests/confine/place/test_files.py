@@ -10,28 +10,30 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.place.files import Rooted
+from holdfast.confine.place.files import MergedRootFiles
 from holdfast.world.openat2 import has_openat2
 
 needs_it = pytest.mark.skipif(not has_openat2(), reason="this system has no openat2")
 
 
 @pytest.fixture(params=["root", "machine"])
-def rooted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Rooted, bytes]]:
+def rooted(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[tuple[MergedRootFiles, bytes]]:
     """Files below a root of their own or of the machine, and where the test's are there."""
     if request.param == "root":
         if not has_openat2():
             pytest.skip("this system has no openat2")
-        files, where = Rooted(os.open(tmp_path, os.O_RDONLY)), b"/"
+        files, where = MergedRootFiles(os.open(tmp_path, os.O_RDONLY)), b"/"
     else:
-        files, where = Rooted.on_machine(), os.fsencode(tmp_path.resolve()) + b"/"
+        files, where = MergedRootFiles.on_machine(), os.fsencode(tmp_path.resolve()) + b"/"
     try:
         yield files, where
     finally:
         files.close()
 
 
-def test_every_operation(rooted: tuple[Rooted, bytes], tmp_path: Path) -> None:
+def test_every_operation(rooted: tuple[MergedRootFiles, bytes], tmp_path: Path) -> None:
     files, at = rooted
     files.make_directory(at + b"made")
     files.make_directory(at + b"made/below/")
@@ -70,7 +72,7 @@ def test_every_operation(rooted: tuple[Rooted, bytes], tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_done_is_refused_as_the_system_does(
-    rooted: tuple[Rooted, bytes], tmp_path: Path, act: object, number: int
+    rooted: tuple[MergedRootFiles, bytes], tmp_path: Path, act: object, number: int
 ) -> None:
     files, at = rooted
     (tmp_path / "there").mkdir()
@@ -93,7 +95,7 @@ def test_no_way_leads_out_of_a_root(tmp_path: Path, way: bytes) -> None:
     (inside / "secret").write_text("inside")
     (inside / "absolute").symlink_to("/secret")
     (inside / "up").symlink_to("../secret")
-    files = Rooted(os.open(inside, os.O_RDONLY))
+    files = MergedRootFiles(os.open(inside, os.O_RDONLY))
     try:
         with open(files.open(way.replace(b"absolute/..", b"."), os.O_RDONLY)) as found:
             assert found.read() == "inside"
@@ -102,7 +104,7 @@ def test_no_way_leads_out_of_a_root(tmp_path: Path, way: bytes) -> None:
 
 
 def test_a_tree_is_removed_and_no_link_in_it_is_followed(
-    rooted: tuple[Rooted, bytes], tmp_path: Path
+    rooted: tuple[MergedRootFiles, bytes], tmp_path: Path
 ) -> None:
     files, at = rooted
     (tmp_path / "kept").mkdir()

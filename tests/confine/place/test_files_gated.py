@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.place.files import Gated, Rooted
+from holdfast.confine.place.files import MergedRootFiles, NamespaceFiles
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc here")
 
@@ -19,7 +19,7 @@ MAKES = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 
 
 @pytest.fixture
-def gated(tmp_path: Path) -> Iterator[Gated]:
+def gated(tmp_path: Path) -> Iterator[NamespaceFiles]:
     """What is in `open` may be written and read, what is in `shown` read, all else nothing."""
     base = os.fsencode(tmp_path.resolve())
 
@@ -36,12 +36,12 @@ def gated(tmp_path: Path) -> Iterator[Gated]:
     (tmp_path / "open" / "out").symlink_to("../closed")
     (tmp_path / "open" / "shown").symlink_to("../shown/file")
     (tmp_path / "open" / "nowhere").symlink_to("../closed/new")
-    files = Rooted.on_machine()
-    yield Gated(files, gate)
+    files = MergedRootFiles.on_machine()
+    yield NamespaceFiles(files, gate)
     files.close()
 
 
-def test_what_is_allowed_works(gated: Gated, tmp_path: Path) -> None:
+def test_what_is_allowed_works(gated: NamespaceFiles, tmp_path: Path) -> None:
     at = os.fsencode(tmp_path) + b"/open/"
     gated.make_directory(at + b"made")
     os.close(gated.open(at + b"made/file", MAKES, mode=0o600))
@@ -58,7 +58,9 @@ def test_what_is_allowed_works(gated: Gated, tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("C8")
-def test_of_a_tree_nothing_is_removed_that_the_gate_keeps(gated: Gated, tmp_path: Path) -> None:
+def test_of_a_tree_nothing_is_removed_that_the_gate_keeps(
+    gated: NamespaceFiles, tmp_path: Path
+) -> None:
     at = os.fsencode(tmp_path) + b"/open/"
     for name in ("free", "tree/closed"):
         (tmp_path / "open" / name).mkdir(parents=True)
@@ -97,7 +99,7 @@ def test_of_a_tree_nothing_is_removed_that_the_gate_keeps(gated: Gated, tmp_path
     ],
 )
 def test_what_leads_elsewhere_is_refused(
-    gated: Gated, tmp_path: Path, act: Callable[[Gated, bytes], object]
+    gated: NamespaceFiles, tmp_path: Path, act: Callable[[NamespaceFiles, bytes], object]
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(OSError):
@@ -109,7 +111,7 @@ def test_what_leads_elsewhere_is_refused(
 
 @pytest.mark.promise("C8")
 def test_nobody_slips_through_while_a_name_changes_its_meaning(
-    gated: Gated, tmp_path: Path
+    gated: NamespaceFiles, tmp_path: Path
 ) -> None:
     """A directory becomes a link to what is closed and back, all the time."""
     door, is_over = tmp_path / "open" / "door", threading.Event()

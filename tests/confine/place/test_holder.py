@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.model import Step
+from holdfast.confine.model import PlaceStep
 from holdfast.confine.place import holder as holding
-from holdfast.confine.place.holder import Refused, layers, prepared
+from holdfast.confine.place.holder import PlaceStepRefused, layers, prepared
 from holdfast.confine.place.place import locked
 from holdfast.confine.place.spawn import prepared_apart
 from tests.confine.workshop import Workshop
@@ -91,8 +91,8 @@ def test_what_the_kernel_refuses_is_raised_with_its_step(
 ) -> None:
     workshop.draft.mkdir()  # without layers
     with locked(str(workshop.draft), is_new=True) as lock:
-        with pytest.raises(Refused) as raised:
+        with pytest.raises(PlaceStepRefused) as raised:
             with prepare(workshop.spec, lock, "mark"):
                 raise AssertionError("there can be none")
 
-    assert (raised.value.step, raised.value.number) == (Step.OVERLAY, 2)
+    assert (raised.value.step, raised.value.number) == (PlaceStep.OVERLAY, 2)

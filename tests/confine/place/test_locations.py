@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.confine.model import Holder
-from holdfast.confine.place.locations import Whereabouts, remember_layers, remembered
+from holdfast.confine.place.locations import LayerLocations, remember_layers, remembered
 
 HOLDER = Holder(
     directory="/drafts/\udcff",
@@ -19,7 +19,7 @@ HOLDER = Holder(
     boot="boot",
     namespace=4,
 )
-DRAFT = Whereabouts(b"/drafts/\xff", (b"/project", b"/also"))
+DRAFT = LayerLocations(b"/drafts/\xff", (b"/project", b"/also"))
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ DRAFT = Whereabouts(b"/drafts/\xff", (b"/project", b"/also"))
 )
 def test_a_draft_keeps_what_it_covers(path: str, layer: str | None) -> None:
     assert DRAFT.layer(path) == layer
-    assert Whereabouts().layer(path) is None
+    assert LayerLocations().layer(path) is None
 
 
 def test_what_was_told_last_is_remembered(tmp_path: Path) -> None:
     state = tmp_path / "not" / "there"
-    assert remembered(state) == Whereabouts()
-    for holder, expected in ((HOLDER, DRAFT), (HOLDER, DRAFT), (None, Whereabouts())):
+    assert remembered(state) == LayerLocations()
+    for holder, expected in ((HOLDER, DRAFT), (HOLDER, DRAFT), (None, LayerLocations())):
         remember_layers(state, holder)
         assert remembered(state) == expected
     (state / "place.json").write_text("{")

@@ -129,10 +129,10 @@ def test_everything_that_a_person_does_is_seen(
 
 _JOIN = """
 import os, sys
-from holdfast.confine.entry import Entry, enter
+from holdfast.confine.entry import ProcessEntry, enter
 from holdfast.confine.place.place import find
 with find(sys.argv[1]) as place:
-    entry = Entry(("/bin/sh", "-c", "cat f d/g new 2>&1; ls -R; echo here; exec sleep 100"),
+    entry = ProcessEntry(("/bin/sh", "-c", "cat f d/g new 2>&1; ls -R; echo here; exec sleep 100"),
                   {"PATH": "/usr/bin:/bin"}, sys.argv[2], "/bin/sh", {0: 0, 1: 1, 2: 2},
                   place.namespaces)
     os.waitpid(enter(entry), 0)

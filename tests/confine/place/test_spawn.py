@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.place.holder import Refused
+from holdfast.confine.place.holder import PlaceStepRefused
 from holdfast.confine.place.place import locked
 from holdfast.confine.place.spawn import prepared_apart
 from tests.confine.workshop import Workshop
@@ -25,7 +25,7 @@ def test_an_interpreter_that_dies_at_once_is_a_refusal(
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with locked(str(workshop.draft), is_new=True) as lock:
         assert lock is not None
-        with pytest.raises(Refused) as raised:
+        with pytest.raises(PlaceStepRefused) as raised:
             with prepared_apart(workshop.spec, lock, "mark"):
                 raise AssertionError("there can be none")
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.confine.policy import Strength
 from holdfast.confine.probes.attempts import ATTEMPTS
-from holdfast.confine.probes.probe import Verdict, findings, probe
+from holdfast.confine.probes.probe import ProbeVerdict, findings, probe
 from holdfast.confine.sandbox.preflight import preflight
 from tests.parts.ordinary_user import run_tests_as_ordinary_user
 
@@ -22,9 +22,9 @@ NAMES = [attempt.__name__ for attempt in ATTEMPTS]
     reason=f"no full sandbox on this machine: {'; '.join(preflight().reasons)}",
 )
 def test_all_twenty_four_are_contained(tmp_path: Path) -> None:
-    expected = dict.fromkeys(NAMES, Verdict.CONTAINED)
+    expected = dict.fromkeys(NAMES, ProbeVerdict.CONTAINED)
     if platform.machine() != "x86_64":
-        expected["call_as_another_architecture"] = Verdict.NOT_APPLICABLE
+        expected["call_as_another_architecture"] = ProbeVerdict.NOT_APPLICABLE
     found = probe(state=tmp_path)
     assert {each.name: each.verdict for each in found} == expected
     assert len(found) == 24
@@ -39,10 +39,10 @@ def test_a_way_that_is_closed_anyhow_proves_nothing() -> None:
     open_everywhere = dict.fromkeys(NAMES, None)
     closed = dict.fromkeys(NAMES, "refused")
     for without, within, verdict in (
-        (open_everywhere, open_everywhere, Verdict.ESCAPED),
-        (closed, open_everywhere, Verdict.ESCAPED),
-        (open_everywhere, closed, Verdict.CONTAINED),
-        (closed, closed, Verdict.NOT_APPLICABLE),
+        (open_everywhere, open_everywhere, ProbeVerdict.ESCAPED),
+        (closed, open_everywhere, ProbeVerdict.ESCAPED),
+        (open_everywhere, closed, ProbeVerdict.CONTAINED),
+        (closed, closed, ProbeVerdict.NOT_APPLICABLE),
     ):
         assert {each.verdict for each in findings({**without}, {**within})} == {verdict}
 

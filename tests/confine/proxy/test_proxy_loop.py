@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.proxy.proxy_loop import Proxy, ProxyLimits, Resolve, resolve
-from holdfast.confine.proxy.rules import Address, Stopped, Why, allow_list
+from holdfast.confine.proxy.proxy_loop import FilteringProxy, ProxyLimits, Resolve, resolve
+from holdfast.confine.proxy.rules import Address, DenialReason, Stopped, allow_list
 
 pytestmark = pytest.mark.anyio
 
@@ -43,9 +43,9 @@ async def serving(handler: Handler) -> AsyncGenerator[int]:
 @asynccontextmanager
 async def proxying(
     *rules: str, limits: ProxyLimits | None = None, resolve: Resolve = names
-) -> AsyncGenerator[tuple[Proxy, int]]:
+) -> AsyncGenerator[tuple[FilteringProxy, int]]:
     """A proxy with this list, and its port."""
-    proxy = Proxy(allow_list(*rules), resolve=resolve, limits=limits)
+    proxy = FilteringProxy(allow_list(*rules), resolve=resolve, limits=limits)
     with socket.create_server((LOCAL, 0), backlog=512) as listener:
         task = asyncio.create_task(proxy.serve(listener))
         try:
@@ -152,26 +152,26 @@ async def test_a_whole_url_is_passed_on() -> None:
 @pytest.mark.parametrize(
     ("request_bytes", "stopped"),
     [
-        (connect("evil.com:443"), Stopped("evil.com:443", Why.UNLISTED, 1)),
+        (connect("evil.com:443"), Stopped("evil.com:443", DenialReason.UNLISTED, 1)),
         (
             connect("a.example.evil.com:443"),
-            Stopped("a.example.evil.com:443", Why.UNLISTED, 1),
+            Stopped("a.example.evil.com:443", DenialReason.UNLISTED, 1),
         ),
-        (connect("169.254.169.254:80"), Stopped("169.254.169.254:80", Why.UNLISTED, 1)),
-        (connect("127.0.0.1:80"), Stopped("127.0.0.1:80", Why.UNLISTED, 1)),
-        (connect("[::ffff:127.0.0.1]:80"), Stopped("127.0.0.1:80", Why.UNLISTED, 1)),
-        (connect("a.example:443"), Stopped("a.example:443", Why.NEARBY, 1)),
-        (connect("v6.example:443"), Stopped("v6.example:443", Why.NEARBY, 1)),
-        (connect("0x7f.1:443"), Stopped("", Why.UNCLEAR, 1)),
-        (connect("me:secret@a.example:443"), Stopped("", Why.UNCLEAR, 1)),
-        (connect("evil.com#a.example:443"), Stopped("", Why.UNCLEAR, 1)),
-        (socks(b"a.example\0.evil.com", 443), Stopped("", Why.UNCLEAR, 1)),
-        (socks(b"evil.com", 443), Stopped("evil.com:443", Why.UNLISTED, 1)),
-        (b"\x05\x01\x02", Stopped("", Why.UNCLEAR, 1)),
-        (b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00\r\n\r\n", Stopped("", Why.UNCLEAR, 1)),
+        (connect("169.254.169.254:80"), Stopped("169.254.169.254:80", DenialReason.UNLISTED, 1)),
+        (connect("127.0.0.1:80"), Stopped("127.0.0.1:80", DenialReason.UNLISTED, 1)),
+        (connect("[::ffff:127.0.0.1]:80"), Stopped("127.0.0.1:80", DenialReason.UNLISTED, 1)),
+        (connect("a.example:443"), Stopped("a.example:443", DenialReason.NEARBY, 1)),
+        (connect("v6.example:443"), Stopped("v6.example:443", DenialReason.NEARBY, 1)),
+        (connect("0x7f.1:443"), Stopped("", DenialReason.UNCLEAR, 1)),
+        (connect("me:secret@a.example:443"), Stopped("", DenialReason.UNCLEAR, 1)),
+        (connect("evil.com#a.example:443"), Stopped("", DenialReason.UNCLEAR, 1)),
+        (socks(b"a.example\0.evil.com", 443), Stopped("", DenialReason.UNCLEAR, 1)),
+        (socks(b"evil.com", 443), Stopped("evil.com:443", DenialReason.UNLISTED, 1)),
+        (b"\x05\x01\x02", Stopped("", DenialReason.UNCLEAR, 1)),
+        (b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00\r\n\r\n", Stopped("", DenialReason.UNCLEAR, 1)),
         (
             b"GET http://evil.com/?key=secret HTTP/1.1\r\nAuthorization: secret\r\n\r\n",
-            Stopped("evil.com:80", Why.UNLISTED, 1),
+            Stopped("evil.com:80", DenialReason.UNLISTED, 1),
         ),
     ],
 )
@@ -209,7 +209,7 @@ async def test_a_redirect_is_for_the_client_to_follow_and_stopped_like_anything_
         out = await ran(argv)
 
     assert out == (0, "holdfast: evil.com:80 is not on the list of this sandbox\n")
-    assert proxy.traffic.stopped == (Stopped("evil.com:80", Why.UNLISTED, 1),)
+    assert proxy.traffic.stopped == (Stopped("evil.com:80", DenialReason.UNLISTED, 1),)
 
 
 @pytest.mark.promise("C14")
@@ -234,8 +234,8 @@ async def test_a_name_is_resolved_once_and_only_if_it_is_listed() -> None:
     assert second.startswith(b"HTTP/1.1 403 ")
     assert asked == ["a.example", "a.example"]
     assert proxy.traffic.stopped == (
-        Stopped(f"a.example:{there}", Why.NEARBY, 1),
-        Stopped("secret.evil.com:443", Why.UNLISTED, 1),
+        Stopped(f"a.example:{there}", DenialReason.NEARBY, 1),
+        Stopped("secret.evil.com:443", DenialReason.UNLISTED, 1),
     )
 
 
@@ -428,4 +428,4 @@ async def test_git_clones_through_it_and_is_stopped_by_it(tmp_path: Path) -> Non
     assert cloned == (0, "")
     assert status == 128
     assert "403" in complaint
-    assert proxy.traffic.stopped == (Stopped("evil.com:80", Why.UNLISTED, 1),)
+    assert proxy.traffic.stopped == (Stopped("evil.com:80", DenialReason.UNLISTED, 1),)

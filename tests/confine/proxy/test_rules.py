@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.confine.failures import SandboxRequestUnfit
-from holdfast.confine.proxy.rules import Rule, Target, allow_list, is_public, read_target
+from holdfast.confine.proxy.rules import AllowRule, Target, allow_list, is_public, read_target
 
 LIST = allow_list(
     "allowed.com", "*.allowed.org", "odd.example:8443", "192.0.2.7:8080", "[2001:db8::7]"
@@ -184,18 +184,18 @@ def test_an_address_that_is_listed_itself_is_meant() -> None:
 
 
 RULES = [
-    ("pypi.org", Rule("pypi.org")),
-    ("PyPI.org.", Rule("pypi.org")),
-    ("*.pypi.org", Rule("pypi.org", is_below=True)),
-    ("*.pypi.org:8443", Rule("pypi.org", (8443,), is_below=True)),
-    ("pypi.org:80", Rule("pypi.org", (80,))),
-    ("127.0.0.1:8080", Rule(IPv4Address("127.0.0.1"), (8080,))),
-    ("[::1]:8080", Rule(IPv6Address("::1"), (8080,))),
+    ("pypi.org", AllowRule("pypi.org")),
+    ("PyPI.org.", AllowRule("pypi.org")),
+    ("*.pypi.org", AllowRule("pypi.org", is_below=True)),
+    ("*.pypi.org:8443", AllowRule("pypi.org", (8443,), is_below=True)),
+    ("pypi.org:80", AllowRule("pypi.org", (80,))),
+    ("127.0.0.1:8080", AllowRule(IPv4Address("127.0.0.1"), (8080,))),
+    ("[::1]:8080", AllowRule(IPv6Address("::1"), (8080,))),
 ]
 
 
 @pytest.mark.parametrize(("text", "rule"), RULES)
-def test_a_rule_is_read(text: str, rule: Rule) -> None:
+def test_a_rule_is_read(text: str, rule: AllowRule) -> None:
     assert allow_list(text).rules == (rule,)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.confine.proxy.rules import (
-    Asked,
+    ProxyRequest,
     Target,
     http_answer,
     read_http,
@@ -28,7 +28,7 @@ def lines(*each: str) -> bytes:
 def test_connect_asks_for_a_tunnel() -> None:
     head = lines("CONNECT example.org:443 HTTP/1.1", "Host: other.example", "User-Agent: x")
 
-    assert read_http(head) == Asked(Target("example.org", 443))
+    assert read_http(head) == ProxyRequest(Target("example.org", 443))
 
 
 def test_a_whole_url_is_passed_on_with_the_host_that_was_read() -> None:
@@ -51,7 +51,7 @@ def test_a_whole_url_is_passed_on_with_the_host_that_was_read() -> None:
         "",
     )
 
-    assert read_http(head) == Asked(EXAMPLE, opening, is_tunnel=False)
+    assert read_http(head) == ProxyRequest(EXAMPLE, opening, is_tunnel=False)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_whole_url_is_passed_on_with_the_host_that_was_read() -> None:
 def test_url(url: str, target: Target, path: str, host: str) -> None:
     opening = lines(f"GET {path} HTTP/1.0", f"Host: {host}", "Connection: close", "", "")
 
-    assert read_http(lines(f"GET {url} HTTP/1.0")) == Asked(target, opening, is_tunnel=False)
+    assert read_http(lines(f"GET {url} HTTP/1.0")) == ProxyRequest(target, opening, is_tunnel=False)
 
 
 @pytest.mark.promise("C14")
@@ -135,7 +135,7 @@ def named(host: bytes) -> bytes:
     ],
 )
 def test_socks_names_a_host(data: bytes, host: str | IPv4Address | IPv6Address) -> None:
-    assert read_socks(data) == Asked(Target(host, 443))
+    assert read_socks(data) == ProxyRequest(Target(host, 443))
 
 
 @pytest.mark.promise("C14")

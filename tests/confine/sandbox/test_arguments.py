@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from holdfast.confine.policy import Found, Ground, Guard, Guarding, Limits, Network, Policy, Sort
+from holdfast.confine.policy import (
+    Network,
+    PathInfo,
+    PathType,
+    ProtectedPath,
+    Protection,
+    ResourceLimits,
+    SandboxPolicy,
+    SystemPaths,
+)
 from holdfast.confine.sandbox.arguments import Descriptors, arguments, told_of_process
 
-GROUND = Ground(paths=("/usr", "/bin", "/etc/hosts", "/etc/resolv.conf"), links={"/bin": "usr/bin"})
+SYSTEM_PATHS = SystemPaths(
+    paths=("/usr", "/bin", "/etc/hosts", "/etc/resolv.conf"), links={"/bin": "usr/bin"}
+)
 KNOWN = frozenset({"--size", "--disable-userns"})
 DESCRIPTORS = Descriptors(arguments=3, filter=4, alive=5, accounts=6, groups=7)
 
 
 def _told(
-    policy: Policy,
-    *kept: Guard,
-    hidden: dict[str, Found] | None = None,
+    policy: SandboxPolicy,
+    *kept: ProtectedPath,
+    hidden: dict[str, PathInfo] | None = None,
     known: frozenset[str] = KNOWN,
 ) -> str:
     words = arguments(
-        policy, kept, hidden or {}, ground=GROUND, descriptors=DESCRIPTORS, known=known
+        policy, kept, hidden or {}, system_paths=SYSTEM_PATHS, descriptors=DESCRIPTORS, known=known
     )
     return " ".join(words)
 
 
 def test_without_a_wish_it_is_the_system_read_only_and_nothing_else() -> None:
     size = "--size 5"
-    assert _told(Policy(limits=Limits(temporary_bytes=5))) == " ".join(
+    assert _told(SandboxPolicy(limits=ResourceLimits(temporary_bytes=5))) == " ".join(
         (
             "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try",
             "--hostname sandbox --unshare-net --disable-userns --uid 1000 --gid 1000",
@@ -41,22 +52,24 @@ def test_without_a_wish_it_is_the_system_read_only_and_nothing_else() -> None:
 
 
 def test_what_is_shared_is_not_made_anew_beneath() -> None:
-    told = _told(Policy(readable=("/var/tmp/x",), writable=("/tmp",)))
+    told = _told(SandboxPolicy(readable=("/var/tmp/x",), writable=("/tmp",)))
     assert ("--tmpfs /tmp " in told, "--tmpfs /var/tmp " in told) == (False, True)
     assert "--bind /tmp /tmp" in told
 
 
 def test_parents_are_mounted_before_what_is_in_them_and_guards_after_what_they_guard() -> None:
-    policy = Policy(readable=("/r", "/w/sub/r", "/usr/x"), writable=("/w",), hidden=("/w/.git/s",))
+    policy = SandboxPolicy(
+        readable=("/r", "/w/sub/r", "/usr/x"), writable=("/w",), hidden=("/w/.git/s",)
+    )
     told = _told(
         policy,
-        Guard("/w/.git", Guarding.PINNED),
-        Guard("/w/.git/hooks", Guarding.READ_ONLY),
-        Guard("/w/.codex", Guarding.ABSENT),
+        ProtectedPath("/w/.git", Protection.PINNED),
+        ProtectedPath("/w/.git/hooks", Protection.READ_ONLY),
+        ProtectedPath("/w/.codex", Protection.ABSENT),
         hidden={
-            "/w/.git/s": Found(Sort.DIRECTORY),
-            "/w/f": Found(Sort.FILE),
-            "/o": Found(Sort.FILE),
+            "/w/.git/s": PathInfo(PathType.DIRECTORY),
+            "/w/f": PathInfo(PathType.FILE),
+            "/o": PathInfo(PathType.FILE),
         },
     )
     assert told.partition("/etc/group ")[2] == (
@@ -70,12 +83,12 @@ def test_parents_are_mounted_before_what_is_in_them_and_guards_after_what_they_g
 
 def test_a_network_is_shared_only_on_request_and_with_what_finds_addresses() -> None:
     for network, is_shared in ((Network.NONE, False), (Network.HOST, True)):
-        told = _told(Policy(network=network))
+        told = _told(SandboxPolicy(network=network))
         assert ("--unshare-net" not in told, "/etc/resolv.conf" in told) == (is_shared, is_shared)
 
 
 def test_an_older_version_is_not_told_what_it_does_not_know() -> None:
-    told = _told(Policy(), known=frozenset())
+    told = _told(SandboxPolicy(), known=frozenset())
     assert "--size" not in told
     assert "--disable-userns" not in told
 
@@ -86,8 +99,8 @@ def test_variables_and_directory() -> None:
 
 
 def test_what_is_hidden_inside_of_what_is_hidden_is_hidden_once() -> None:
-    policy = Policy(readable=("/r",), hidden=("/r/h", "/r/h/i"))
-    directory = Found(Sort.DIRECTORY)
+    policy = SandboxPolicy(readable=("/r",), hidden=("/r/h", "/r/h/i"))
+    directory = PathInfo(PathType.DIRECTORY)
     told = _told(policy, hidden={"/r/h": directory, "/r/h/i": directory})
     assert "--tmpfs /r/h --remount-ro /r/h" in told
     assert "/r/h/i" not in told

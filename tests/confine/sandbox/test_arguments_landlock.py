@@ -6,13 +6,26 @@ import pytest
 
 from holdfast.confine.failures import SandboxUnavailable
 from holdfast.confine.fence import Fence
-from holdfast.confine.policy import DEVICES, Found, Ground, Guard, Guarding, Network, Policy, Sort
+from holdfast.confine.policy import (
+    DEVICES,
+    Network,
+    PathInfo,
+    PathType,
+    ProtectedPath,
+    Protection,
+    SandboxPolicy,
+    SystemPaths,
+)
 from holdfast.confine.sandbox.arguments import fence
 
-GROUND = Ground(paths=("/usr", "/etc/resolv.conf"))
+SYSTEM_PATHS = SystemPaths(paths=("/usr", "/etc/resolv.conf"))
 READ, ON_FILE = 0b1101, 0b1100_0000_0000_0111
 EVERY = (1 << 16) - 1
-DIRECTORY, FILE, LINK = Found(Sort.DIRECTORY), Found(Sort.FILE), Found(Sort.LINK)
+DIRECTORY, FILE, LINK = (
+    PathInfo(PathType.DIRECTORY),
+    PathInfo(PathType.FILE),
+    PathInfo(PathType.LINK),
+)
 
 
 def _granted(made: Fence) -> dict[str, int]:
@@ -20,22 +33,24 @@ def _granted(made: Fence) -> dict[str, int]:
 
 
 def test_a_directory_without_protected_names_is_granted_whole() -> None:
-    made = fence(Policy(readable=("/r",), writable=("/w",)), (), {}, ground=GROUND, abi=6)
+    made = fence(
+        SandboxPolicy(readable=("/r",), writable=("/w",)), (), {}, system_paths=SYSTEM_PATHS, abi=6
+    )
     assert (made.files, made.network, made.scopes) == (EVERY, 3, 3)
     assert _granted(made) == {"/usr": READ, "/proc": READ, "/r": READ, "/w": EVERY}
 
 
 def test_beside_protected_names_each_entry_is_granted_by_itself() -> None:
     kept = (
-        Guard("/w/.codex", Guarding.ABSENT),
-        Guard("/w/.git", Guarding.PINNED),
-        Guard("/w/.git/hooks", Guarding.READ_ONLY),
+        ProtectedPath("/w/.codex", Protection.ABSENT),
+        ProtectedPath("/w/.git", Protection.PINNED),
+        ProtectedPath("/w/.git/hooks", Protection.READ_ONLY),
     )
     children = {
         "/w": {"/w/.codex": DIRECTORY, "/w/.git": DIRECTORY, "/w/a": FILE, "/w/l": LINK},
         "/w/.git": {"/w/.git/hooks": DIRECTORY, "/w/.git/objects": DIRECTORY},
     }
-    made = fence(Policy(writable=("/w",)), kept, children, ground=GROUND, abi=6)
+    made = fence(SandboxPolicy(writable=("/w",)), kept, children, system_paths=SYSTEM_PATHS, abi=6)
     assert _granted(made) == {
         "/usr": READ,
         "/proc": READ,
@@ -47,15 +62,15 @@ def test_beside_protected_names_each_entry_is_granted_by_itself() -> None:
 
 
 def test_with_a_network_it_finds_its_way_there() -> None:
-    made = fence(Policy(network=Network.HOST), (), {}, ground=GROUND, abi=4)
+    made = fence(SandboxPolicy(network=Network.HOST), (), {}, system_paths=SYSTEM_PATHS, abi=4)
     assert (made.files, made.network, made.scopes) == (EVERY >> 1, 0, 0)
     assert _granted(made) == {"/usr": READ, "/proc": READ, "/etc/resolv.conf": READ}
 
 
 @pytest.mark.parametrize(
     ("policy", "abi"),
-    [(Policy(), 3), (Policy(readable=("/r",), hidden=("/r/secret",)), 7)],
+    [(SandboxPolicy(), 3), (SandboxPolicy(readable=("/r",), hidden=("/r/secret",)), 7)],
 )
-def test_what_it_cannot_keep_it_does_not_promise(policy: Policy, abi: int) -> None:
+def test_what_it_cannot_keep_it_does_not_promise(policy: SandboxPolicy, abi: int) -> None:
     with pytest.raises(SandboxUnavailable):
-        fence(policy, (), {}, ground=GROUND, abi=abi)
+        fence(policy, (), {}, system_paths=SYSTEM_PATHS, abi=abi)

@@ -11,11 +11,11 @@ import pytest
 
 from holdfast.confine.entry import enter
 from holdfast.confine.policy import Strength
-from holdfast.confine.sandbox.denials import Told, Watch
+from holdfast.confine.sandbox.denials import DenialReport, DenialWatcher
 from holdfast.confine.sandbox.preflight import preflight
-from holdfast.confine.sandbox.sandbox import shut_in
-from holdfast.confine.sandbox.seccomp import Refusal
-from holdfast.confine.sandbox.start_gate import Threshold
+from holdfast.confine.sandbox.sandbox import prepare_sandbox
+from holdfast.confine.sandbox.seccomp import PathRefusal
+from holdfast.confine.sandbox.start_gate import StartGate
 from tests.confine.shutting import PATH, PYTHON, Stage, plain, stage
 from tests.parts.family import our_children
 from tests.parts.ordinary_user import run_tests_as_ordinary_user
@@ -34,7 +34,7 @@ def here(tmp_path: Path) -> Stage:
     return stage(tmp_path)
 
 
-def watched(here: Stage, *command: str) -> tuple[int, Told]:
+def watched(here: Stage, *command: str) -> tuple[int, DenialReport]:
     """Run a command to its end, watched; its status, and what it was kept from."""
     nothing = os.open(os.devnull, os.O_RDWR)
     said = os.open(here.state / "said", os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -43,9 +43,9 @@ def watched(here: Stage, *command: str) -> tuple[int, Told]:
     )
     policy = replace(here.policy, readable=PYTHON)
     with (
-        Watch() as watch,
-        shut_in(entry, policy, state=here.state) as shut,
-        Threshold(shut.entry) as threshold,
+        DenialWatcher() as watch,
+        prepare_sandbox(entry, policy, state=here.state) as shut,
+        StartGate(shut.entry) as threshold,
     ):
         pid = enter(watch.watched(threshold.entry))
         threshold.arrive()
@@ -58,7 +58,7 @@ def watched(here: Stage, *command: str) -> tuple[int, Told]:
     return status, told
 
 
-def kept(told: Told, *around: Path) -> set[tuple[str, str]]:
+def kept(told: DenialReport, *around: Path) -> set[tuple[str, str]]:
     """What is told of paths below these; programs look for more by themselves."""
     return {
         (os.path.relpath(each.path, around[0]), each.why)
@@ -146,7 +146,7 @@ def test_it_is_no_way_out(here: Stage) -> None:
 
 def test_who_watches_nobody_is_ended() -> None:
     before = our_children()
-    with Watch() as watch:
+    with DenialWatcher() as watch:
         pass
 
     assert watch is not None
@@ -154,7 +154,7 @@ def test_who_watches_nobody_is_ended() -> None:
 
 
 def test_refusals_travel_as_they_are() -> None:
-    assert Told((Refusal("/a", "not seen", 2),)).refusals[0].count == 2
+    assert DenialReport((PathRefusal("/a", "not seen", 2),)).refusals[0].count == 2
 
 
 @pytest.mark.long

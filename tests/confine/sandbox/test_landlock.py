@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.filesystem import look
-from holdfast.confine.policy import Network, candidates, guards
+from holdfast.confine.filesystem import path_info
+from holdfast.confine.policy import Network, candidates, protected_paths
 from holdfast.confine.restrict import landlock_version
 from holdfast.confine.sandbox.landlock import fenced
 from tests.confine.shutting import PATH, Stage, plain, run_to_end, stage
@@ -28,8 +28,8 @@ def _run(here: Stage, script: str, *, network: Network = Network.NONE) -> str:
     workspace, told = str(here.workspace), here.state / "told"
     policy = replace(here.policy, network=network)
     paths = candidates(workspace, policy.protected)
-    found = {path: look(path, root=None) for path in paths}
-    kept = guards(workspace, policy.protected, found)
+    found = {path: path_info(path, root=None) for path in paths}
+    kept = protected_paths(workspace, policy.protected, found)
     entry = plain(["sh", "-c", script], workspace, {})
     shut, undo = fenced(entry, policy, PATH, kept, here.state)
     out = os.open(told, os.O_RDWR | os.O_CREAT | os.O_TRUNC)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.confine.failures import SandboxFailed, SandboxRequestUnfit
-from holdfast.confine.policy import Guard, Guarding
+from holdfast.confine.policy import ProtectedPath, Protection
 from holdfast.confine.sandbox.placeholders import Placeholders
 
 NAMES = (".git/config", ".git/commondir", ".codex")
@@ -38,10 +38,10 @@ def names_in(workspace: Path) -> set[str]:
 def test_they_stand_while_they_are_needed(workspace: Path, placeholders: Placeholders) -> None:
     alive, kept = placeholders.hold({str(workspace): NAMES}, root=None)
     assert kept == [
-        Guard(f"{workspace}/.codex", Guarding.ABSENT),
-        Guard(f"{workspace}/.git", Guarding.PINNED),
-        Guard(f"{workspace}/.git/commondir", Guarding.ABSENT),
-        Guard(f"{workspace}/.git/config", Guarding.ABSENT),
+        ProtectedPath(f"{workspace}/.codex", Protection.ABSENT),
+        ProtectedPath(f"{workspace}/.git", Protection.PINNED),
+        ProtectedPath(f"{workspace}/.git/commondir", Protection.ABSENT),
+        ProtectedPath(f"{workspace}/.git/config", Protection.ABSENT),
     ]
     assert names_in(workspace) == {".git", ".git/config", ".git/commondir", ".codex"}
     assert (workspace / ".git" / "commondir").read_text() == ".\n"
@@ -64,7 +64,7 @@ def test_what_was_spoiled_stops_nobody(
 def test_the_last_one_removes_them(workspace: Path, placeholders: Placeholders) -> None:
     first, _ = placeholders.hold({str(workspace): NAMES}, root=None)
     second, kept = placeholders.hold({str(workspace): NAMES}, root=None)
-    assert Guard(f"{workspace}/.codex", Guarding.READ_ONLY) in kept
+    assert ProtectedPath(f"{workspace}/.codex", Protection.READ_ONLY) in kept
     placeholders.release(first)
     placeholders.clean()
     assert ".codex" in names_in(workspace)
@@ -79,7 +79,7 @@ def test_what_stands_inside_of_another_is_removed_first(
     (workspace / ".git").rmdir()
     first, _ = placeholders.hold({str(workspace): NAMES}, root=None)
     second, kept = placeholders.hold({str(workspace): NAMES}, root=None)
-    assert Guard(f"{workspace}/.git/config", Guarding.ABSENT) in kept
+    assert ProtectedPath(f"{workspace}/.git/config", Protection.ABSENT) in kept
     placeholders.release(first)
     placeholders.release(second)
     assert names_in(workspace) == set()
@@ -164,7 +164,7 @@ def test_seen_from_another_root(
     finally:
         os.close(root)
     os.close(alive)
-    assert kept == [Guard("/.git/inner", Guarding.ABSENT)]
+    assert kept == [ProtectedPath("/.git/inner", Protection.ABSENT)]
     assert names_in(workspace) == {".git", ".git/inner"}
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.confine.place.creation import create
-from holdfast.confine.place.locations import Whereabouts, remember_layers, remembered
+from holdfast.confine.place.locations import LayerLocations, remember_layers, remembered
 from holdfast.confine.place.place import Place, end, locked
-from holdfast.confine.sandbox.placeholders import UNKNOWN, Placeholders, Standing, reached
+from holdfast.confine.sandbox.placeholders import UNKNOWN, PlaceholderRoot, Placeholders, reached
 from tests.confine.workshop import Workshop
 from tests.journeys.stage import linux_only
 
@@ -36,7 +36,7 @@ class Draft:
         return Placeholders(self.state)
 
     @property
-    def where(self) -> Whereabouts:
+    def where(self) -> LayerLocations:
         found = remembered(self.state)
         assert found is not None
         return found
@@ -160,10 +160,10 @@ def test_a_place_that_covers_no_more_is_not_asked(workshop: Workshop, tmp_path: 
         remember_layers(tmp_path / "state", place.holder)
         where = remembered(tmp_path / "state")
         assert where is not None
-        assert Standing(where, root).make(f"{also}/.codex") is not None
+        assert PlaceholderRoot(where, root).make(f"{also}/.codex") is not None
         also.rmdir()
         also.mkdir()
-        assert Standing(Whereabouts(), None).make(f"{also}/.codex") is not None
+        assert PlaceholderRoot(LayerLocations(), None).make(f"{also}/.codex") is not None
         with reached(where) as standing:
             assert standing is not None
             assert standing.remove(f"{also}/.codex", UNKNOWN)
@@ -174,7 +174,7 @@ def test_a_place_that_covers_no_more_is_not_asked(workshop: Workshop, tmp_path: 
 
 def test_the_number_is_that_of_the_layer(draft: Draft) -> None:
     with draft.create() as place, rooted(place) as root:
-        standing = Standing(draft.where, root)
+        standing = PlaceholderRoot(draft.where, root)
         layer = draft.workshop.draft / "upper/.codex"
         number = standing.make(draft.path(".codex"))
         assert number == layer.lstat().st_ino

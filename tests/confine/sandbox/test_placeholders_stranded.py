@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.entry import Entry, enter
-from holdfast.confine.policy import Policy, Strength
+from holdfast.confine.entry import ProcessEntry, enter
+from holdfast.confine.policy import SandboxPolicy, Strength
 from holdfast.confine.sandbox.placeholder_sweeper import clean
 from holdfast.confine.sandbox.placeholders import end_stranded
 from holdfast.confine.sandbox.preflight import preflight
-from holdfast.confine.sandbox.sandbox import shut_in
+from holdfast.confine.sandbox.sandbox import prepare_sandbox
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux has bubblewrap"),
@@ -60,8 +60,8 @@ def test_who_waits_for_a_dead_maker_is_ended_and_its_names_are_removed(
     workspace, state = tmp_path / "workspace", tmp_path / "state"
     for path in (workspace, state):
         path.mkdir()
-    entry = Entry(["true"], {"PATH": "/usr/bin:/bin"}, str(workspace), "true")
-    shut = shut_in(entry, Policy(writable=(str(workspace),)), state=state)
+    entry = ProcessEntry(["true"], {"PATH": "/usr/bin:/bin"}, str(workspace), "true")
+    shut = prepare_sandbox(entry, SandboxPolicy(writable=(str(workspace),)), state=state)
     reads, writes = _full()  # it never comes to the end of what it tells before it goes on
     told = max(shut.entry.files.values()) + 1
     words = [shut.entry.argv[0], "--info-fd", str(told), *shut.entry.argv[1:]]

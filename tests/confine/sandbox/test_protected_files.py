@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.policy import PROTECTED, Policy
+from holdfast.confine.policy import PROTECTED, SandboxPolicy
 from holdfast.confine.sandbox.protected_files import (
     REPOSITORIES_MAX,
     Nested,
@@ -65,7 +65,7 @@ def test_another_root_has_its_own(top: Path, tmp_path: Path) -> None:
 def wanted(
     here: Stage, *, protected: tuple[str, ...] = PROTECTED, hidden: tuple[str, ...] = ()
 ) -> tuple[set[str], tuple[str, ...]]:
-    policy = Policy(writable=(str(here.workspace),), protected=protected, hidden=hidden)
+    policy = SandboxPolicy(writable=(str(here.workspace),), protected=protected, hidden=hidden)
     found = wanted_names(policy, state=here.state, root=None)
     return set(found.names[str(here.workspace)]) - {*PROTECTED, "HEAD"}, found.unkept
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.sandbox.protected_files import Kept, obeyed_names
+from holdfast.confine.sandbox.protected_files import ProtectedFiles, obeyed_names
 from tests.confine.shutting import Stage, stage
 
 pytestmark = pytest.mark.promise("W13")
@@ -118,7 +118,7 @@ def test_in_a_place_nothing_stands_in_for_what_a_configuration_names(here: Stage
     finally:
         os.close(root)
     told = f"{here.workspace}/.githooks is what git obeys (core.hooksPath), and could be made"
-    assert found == Kept((), (), (told,))
+    assert found == ProtectedFiles((), (), (told,))
 
 
 @pytest.mark.parametrize("name", ["a" * 300, "a/" * 3000, "\udcff", "a\x01b", "."])

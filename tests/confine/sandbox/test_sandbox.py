@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.confine.failures import SandboxRequestUnfit
-from holdfast.confine.policy import Policy, Strength
+from holdfast.confine.policy import SandboxPolicy, Strength
 from holdfast.confine.sandbox.placeholder_sweeper import clean
 from holdfast.confine.sandbox.preflight import preflight
-from holdfast.confine.sandbox.sandbox import shut_in
+from holdfast.confine.sandbox.sandbox import prepare_sandbox
 from tests.confine.shutting import PATH, PYTHON, Stage, plain, stage
 from tests.confine.test_policy import CANARIES
 from tests.parts.ordinary_user import run_tests_as_ordinary_user
@@ -61,7 +61,7 @@ def test_the_environment_holds_no_secret(here: Stage) -> None:
 def test_no_variable_of_the_process_reaches_bubblewrap(here: Stage) -> None:
     policy = replace(here.policy, environment=("LD_PRELOAD",))
     entry = plain(["true"], here.workspace, PATH | {"LD_PRELOAD": "/evil.so"})
-    with shut_in(entry, policy, state=here.state) as shut:
+    with prepare_sandbox(entry, policy, state=here.state) as shut:
         assert shut.entry.env == {}
         assert "evil" not in " ".join(shut.entry.argv)
 
@@ -116,19 +116,19 @@ def test_a_toolchain_is_seen_on_request(here: Stage) -> None:
 
 def test_what_cannot_be_seen_of_the_path_is_named(here: Stage) -> None:
     entry = plain(["true"], here.workspace, {"PATH": "/home/somebody/bin:/usr/bin"})
-    with shut_in(entry, here.policy, state=here.state) as shut:
+    with prepare_sandbox(entry, here.policy, state=here.state) as shut:
         assert shut.unseen == ("/home/somebody/bin",)
 
 
 @pytest.mark.parametrize(
     "policy",
     [
-        Policy(writable=("/nowhere/at/all",)),
-        Policy(readable=("/nowhere/at/all",)),
-        Policy(writable=("/usr/share",)),
+        SandboxPolicy(writable=("/nowhere/at/all",)),
+        SandboxPolicy(readable=("/nowhere/at/all",)),
+        SandboxPolicy(writable=("/usr/share",)),
     ],
 )
-def test_a_request_that_makes_no_sense_is_refused(here: Stage, policy: Policy) -> None:
+def test_a_request_that_makes_no_sense_is_refused(here: Stage, policy: SandboxPolicy) -> None:
     with pytest.raises(SandboxRequestUnfit):
         here.run("true", policy=policy)
 
@@ -178,8 +178,8 @@ def test_a_socket_in_the_workspace_is_reached_only_on_request(here: Stage) -> No
 
 def test_two_at_once_in_one_workspace_do_not_disturb_each_other(here: Stage) -> None:
     entry = plain(["sh", "-c", "mkdir .codex/x; echo $?"], here.workspace, PATH)
-    with shut_in(entry, here.policy, state=here.state) as first:
-        with shut_in(entry, here.policy, state=here.state) as second:
+    with prepare_sandbox(entry, here.policy, state=here.state) as first:
+        with prepare_sandbox(entry, here.policy, state=here.state) as second:
             assert here.ended(second).said != "0\n"
         assert (here.workspace / ".codex").is_dir()
         assert here.ended(first).said != "0\n"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.entry import Entry, enter
-from holdfast.confine.policy import Limits
+from holdfast.confine.entry import ProcessEntry, enter
+from holdfast.confine.policy import ResourceLimits
 from holdfast.confine.sandbox.sandbox import clean_groups, make_group
 
-LIMITS = Limits(processes=7, memory_bytes=64 << 20)
+LIMITS = ResourceLimits(processes=7, memory_bytes=64 << 20)
 
 
 def test_a_group_has_its_limits_and_is_gone_afterwards() -> None:
@@ -38,7 +38,7 @@ def test_who_enters_is_counted_in_all_of_them() -> None:
         pytest.skip("no control group can be made on this machine by this user")
     hears, tells = os.pipe()
     child = enter(
-        Entry(["sh", "-c", "read line"], {}, "/", "/bin/sh", {hears: 0}, groups=group.doors)
+        ProcessEntry(["sh", "-c", "read line"], {}, "/", "/bin/sh", {hears: 0}, groups=group.doors)
     )
     os.close(hears)
     members = [(path / "cgroup.procs").read_text().split() for path in group.directories]

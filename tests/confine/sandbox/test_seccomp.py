@@ -11,13 +11,13 @@ import pytest
 from holdfast.confine import kernel
 from holdfast.confine.failures import SandboxUnavailable
 from holdfast.confine.restrict import filter_calls
-from holdfast.confine.sandbox.seccomp import Family, program
+from holdfast.confine.sandbox.seccomp import SocketFamily, program
 from tests.confine.children import in_child
 
 ALLOW, KILL = 0x7FFF_0000, 0x8000_0000
 EPERM, ENOSYS, NO_FAMILY = 0x0005_0001, 0x0005_0026, 0x0005_0061
 X86, ARM = ("x86_64", 0xC000_003E), ("aarch64", 0xC000_00B7)
-INTERNET = (Family.INET, Family.INET6, Family.NETLINK)
+INTERNET = (SocketFamily.INET, SocketFamily.INET6, SocketFamily.NETLINK)
 NEWUSER, NEWNS, NEWTIME, THREAD = 0x1000_0000, 0x0002_0000, 0x80, 0x003D_0F00
 
 
@@ -25,7 +25,7 @@ def _judged(
     machine: tuple[str, int],
     number: int,
     *arguments: int,
-    families: tuple[Family, ...] = INTERNET,
+    families: tuple[SocketFamily, ...] = INTERNET,
     architecture: int | None = None,
 ) -> int:
     words = [*arguments, *[0] * (6 - len(arguments))]
@@ -105,8 +105,10 @@ def test_a_foreign_architecture_is_killed(machine: tuple[str, int]) -> None:
 
 
 def test_families_are_those_that_were_asked_for() -> None:
-    asked = {family: _judged(X86, 41, 1, 1, 0, families=family) for family in ((), (Family.UNIX,))}
-    assert asked == {(): EPERM, (Family.UNIX,): ALLOW}
+    asked = {
+        family: _judged(X86, 41, 1, 1, 0, families=family) for family in ((), (SocketFamily.UNIX,))
+    }
+    assert asked == {(): EPERM, (SocketFamily.UNIX,): ALLOW}
     assert _judged(X86, 41, 2, 1, 0, families=()) == EPERM
 
 

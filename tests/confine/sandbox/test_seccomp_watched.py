@@ -10,11 +10,11 @@ import pytest
 from holdfast.confine.failures import SandboxUnavailable
 from holdfast.confine.sandbox.seccomp import (
     HERE,
-    Found,
-    Refusal,
+    AccessIntent,
+    PathAccess,
+    PathRefusal,
+    RefusalReason,
     Refusals,
-    Why,
-    Wish,
     calls_of,
     directory_of,
     has_listeners,
@@ -24,38 +24,45 @@ from holdfast.confine.sandbox.seccomp import (
 )
 
 WRITES, MAKES = os.O_WRONLY | os.O_TRUNC, os.O_RDONLY | os.O_CREAT
-SEEN = Found(is_inside=True, is_outside=True, is_read_only=False)
-KEPT = Found(is_inside=True, is_outside=True, is_read_only=True)
-HIDDEN = Found(is_inside=False, is_outside=True, is_read_only=True)
-NOWHERE = Found(is_inside=False, is_outside=False, is_read_only=False)
-NOWHERE_KEPT = Found(is_inside=False, is_outside=False, is_read_only=True)
-DEVICE = Found(is_inside=True, is_outside=True, is_read_only=True, is_plain=False)
+SEEN = PathAccess(is_inside=True, is_outside=True, is_read_only=False)
+KEPT = PathAccess(is_inside=True, is_outside=True, is_read_only=True)
+HIDDEN = PathAccess(is_inside=False, is_outside=True, is_read_only=True)
+NOWHERE = PathAccess(is_inside=False, is_outside=False, is_read_only=False)
+NOWHERE_KEPT = PathAccess(is_inside=False, is_outside=False, is_read_only=True)
+DEVICE = PathAccess(is_inside=True, is_outside=True, is_read_only=True, is_plain=False)
 
 
 @pytest.mark.parametrize(
     ("wish", "flags", "found", "why"),
     [
-        (Wish.OPEN, os.O_RDONLY, SEEN, None),
-        (Wish.OPEN, WRITES, SEEN, None),
-        (Wish.OPEN, os.O_RDONLY, KEPT, None),
-        (Wish.OPEN, WRITES, KEPT, Why.READ_ONLY),
-        (Wish.OPEN, os.O_RDWR, KEPT, Why.READ_ONLY),
-        (Wish.OPEN, MAKES, KEPT, None),  # it is there, and only read
-        (Wish.OPEN, MAKES, NOWHERE_KEPT, Why.READ_ONLY),
-        (Wish.OPEN, MAKES, NOWHERE, None),
-        (Wish.OPEN, os.O_RDONLY, NOWHERE_KEPT, None),  # it would not be found outside either
-        (Wish.OPEN, os.O_RDONLY, HIDDEN, Why.UNSEEN),
-        (Wish.OPEN, WRITES, DEVICE, None),
-        (Wish.CHANGE, 0, DEVICE, Why.READ_ONLY),
-        (Wish.CHANGE, 0, KEPT, Why.READ_ONLY),
-        (Wish.CHANGE, 0, SEEN, None),
-        (Wish.CHANGE, 0, HIDDEN, Why.UNSEEN),
-        (Wish.MAKE, 0, KEPT, None),  # it is there already, and that is the error
-        (Wish.MAKE, 0, NOWHERE_KEPT, Why.READ_ONLY),
-        (Wish.MAKE, 0, NOWHERE, None),
+        (AccessIntent.OPEN, os.O_RDONLY, SEEN, None),
+        (AccessIntent.OPEN, WRITES, SEEN, None),
+        (AccessIntent.OPEN, os.O_RDONLY, KEPT, None),
+        (AccessIntent.OPEN, WRITES, KEPT, RefusalReason.READ_ONLY),
+        (AccessIntent.OPEN, os.O_RDWR, KEPT, RefusalReason.READ_ONLY),
+        (AccessIntent.OPEN, MAKES, KEPT, None),  # it is there, and only read
+        (AccessIntent.OPEN, MAKES, NOWHERE_KEPT, RefusalReason.READ_ONLY),
+        (AccessIntent.OPEN, MAKES, NOWHERE, None),
+        (
+            AccessIntent.OPEN,
+            os.O_RDONLY,
+            NOWHERE_KEPT,
+            None,
+        ),  # it would not be found outside either
+        (AccessIntent.OPEN, os.O_RDONLY, HIDDEN, RefusalReason.UNSEEN),
+        (AccessIntent.OPEN, WRITES, DEVICE, None),
+        (AccessIntent.CHANGE, 0, DEVICE, RefusalReason.READ_ONLY),
+        (AccessIntent.CHANGE, 0, KEPT, RefusalReason.READ_ONLY),
+        (AccessIntent.CHANGE, 0, SEEN, None),
+        (AccessIntent.CHANGE, 0, HIDDEN, RefusalReason.UNSEEN),
+        (AccessIntent.MAKE, 0, KEPT, None),  # it is there already, and that is the error
+        (AccessIntent.MAKE, 0, NOWHERE_KEPT, RefusalReason.READ_ONLY),
+        (AccessIntent.MAKE, 0, NOWHERE, None),
     ],
 )
-def test_verdict(wish: Wish, flags: int, found: Found, why: Why | None) -> None:
+def test_verdict(
+    wish: AccessIntent, flags: int, found: PathAccess, why: RefusalReason | None
+) -> None:
     assert verdict(wish, flags, found) is why
 
 
@@ -105,6 +112,9 @@ def test_what_each_sandbox_has_of_its_own_is_not_compared() -> None:
 def test_each_is_told_once_and_not_without_a_bound() -> None:
     refusals = Refusals(most=2)
     for path in ("/b", "/a", "/b", "/c", "/c"):
-        refusals.add(path, Why.UNSEEN)
-    assert list(refusals) == [Refusal("/a", Why.UNSEEN, 1), Refusal("/b", Why.UNSEEN, 2)]
+        refusals.add(path, RefusalReason.UNSEEN)
+    assert list(refusals) == [
+        PathRefusal("/a", RefusalReason.UNSEEN, 1),
+        PathRefusal("/b", RefusalReason.UNSEEN, 2),
+    ]
     assert refusals.untold == 2

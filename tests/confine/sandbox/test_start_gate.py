@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.entry import Entry, enter
+from holdfast.confine.entry import ProcessEntry, enter
 from holdfast.confine.failures import SandboxFailed
-from holdfast.confine.sandbox.start_gate import PROXY_PORT, Threshold, command_of
+from holdfast.confine.sandbox.start_gate import PROXY_PORT, StartGate, command_of
 
 BWRAP = shutil.which("bwrap") or ""
 pytestmark = pytest.mark.skipif(not BWRAP, reason="bubblewrap (bwrap) is not installed")
@@ -26,17 +26,17 @@ ASK = (
 
 
 @contextmanager
-def standing(*words: str) -> Generator[tuple[Threshold, int, int]]:
+def standing(*words: str) -> Generator[tuple[StartGate, int, int]]:
     """A sandbox before its command, its number, and where its output can be read."""
     options = ["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc"]
     reads, writes = os.pipe()
     nothing = os.open(os.devnull, os.O_RDWR)
     files = {nothing: 0, writes: 1, 2: 2}
     env = {"PATH": os.defpath}
-    entry = Entry([BWRAP, *options, *words], env, "/", BWRAP, files, is_unprivileged=False)
+    entry = ProcessEntry([BWRAP, *options, *words], env, "/", BWRAP, files, is_unprivileged=False)
     pid = 0
     try:
-        with Threshold(entry) as threshold:
+        with StartGate(entry) as threshold:
             pid = enter(threshold.entry)
             os.close(writes)
             os.close(nothing)
@@ -77,7 +77,7 @@ def test_the_command_waits_for_our_word_and_is_found() -> None:
     assert command_of(threshold.first) is None
 
 
-def _command_once_it_is(words: bytes, threshold: Threshold) -> int:
+def _command_once_it_is(words: bytes, threshold: StartGate) -> int:
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         found = command_of(threshold.first)

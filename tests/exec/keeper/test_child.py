@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine import Entry
+from holdfast.confine import ProcessEntry
 from holdfast.exec.failures import StartFailed
 from holdfast.exec.keeper.client_loop import KeeperClient, ProcessSpec, TerminalSize
 from tests.exec.planes import (
@@ -78,7 +78,7 @@ async def test_more_can_be_held_than_one_process_may_have_open(tmp_path: Path) -
         while len(descriptors(keeper.pid)) <= most:
             await keeper.start(shell(secrets.token_hex(4), "exec sleep 60"))
 
-        way = Entry(("sh", "-c", "ulimit -n"), {}, "/", "/bin/sh")
+        way = ProcessEntry(("sh", "-c", "ulimit -n"), {}, "/", "/bin/sh")
         orders = [shell("plain", "ulimit -n"), shell("tty", "ulimit -n", terminal=TerminalSize())]
         orders.append(replace(shell("entered", "ulimit -n"), way=way))
         told = [await told_by(keeper, tmp_path, order) for order in orders]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine import Entry, Place, PlaceSpec, create, end
+from holdfast.confine import Place, PlaceSpec, ProcessEntry, create, end
 from holdfast.confine.failures import PlaceUnavailable
 from holdfast.exec.failures import KeeperOutdated, StartFailed
 from holdfast.exec.keeper.child import EntrySpec
@@ -42,7 +42,7 @@ def entering(
     place: Place, cwd: Path, script: str, *, key: str = "k", terminal: TerminalSize | None = None
 ) -> ProcessSpec:
     argv = ("sh", "-c", script)
-    way = Entry(argv, {}, str(cwd), "/bin/sh", namespaces=place.namespaces)
+    way = ProcessEntry(argv, {}, str(cwd), "/bin/sh", namespaces=place.namespaces)
     return ProcessSpec(
         key=key, argv=argv, cwd=str(cwd), env={"PATH": PATH}, terminal=terminal, way=way
     )
@@ -130,7 +130,7 @@ async def test_a_script_without_a_first_line_is_run_by_the_shell(
     script.write_text("echo from the script: $1")
     script.chmod(0o755)
     async with keeping_in(state) as keeper:
-        way = Entry((), {}, "/", str(script), namespaces=place.namespaces)
+        way = ProcessEntry((), {}, "/", str(script), namespaces=place.namespaces)
         order = ProcessSpec(key="k", argv=("script", "x"), cwd="/", env={"PATH": PATH}, way=way)
         assert await told_by(keeper, state, order) == "from the script: x\n"
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.confine.workshop import fingerprint
 
 from holdfast.confine import Place, PlaceSpec, create, end
 from holdfast.confine.failures import PlaceUnavailable
+from tests.confine.workshop import fingerprint
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.place.files import Gated, Rooted
+from holdfast.confine.place.files import MergedRootFiles, NamespaceFiles
 from holdfast.exec.server.file_replacement import Replacement
 from tests.faults.mounts import missing_for_mounts, mounted
 
@@ -26,14 +26,18 @@ as_root = pytest.mark.skipif(missing_for_mounts() is not None, reason="only root
 
 
 @pytest.fixture(params=[True, False], ids=["tmpfile", "named"])
-def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rooted]:
+def machine(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[MergedRootFiles]:
     if not request.param:  # as a file system without O_TMPFILE
         monkeypatch.setattr(os, "O_TMPFILE", os.O_DIRECTORY | os.O_CREAT | os.O_RDWR)
-    with closing(Rooted.on_machine()) as files:
+    with closing(MergedRootFiles.on_machine()) as files:
         yield files
 
 
-def replaced(files: Rooted | Gated, path: Path, data: bytes = NEW, mode: int | None = None) -> bool:
+def replaced(
+    files: MergedRootFiles | NamespaceFiles, path: Path, data: bytes = NEW, mode: int | None = None
+) -> bool:
     """Replace a file, and say whether that was done in place."""
     with closing(Replacement(files, os.fsencode(path), mode=mode)) as new:
         new.write(data, at=0)
@@ -41,12 +45,12 @@ def replaced(files: Rooted | Gated, path: Path, data: bytes = NEW, mode: int | N
     return new.is_in_place
 
 
-def dropped(files: Rooted, path: Path) -> None:
+def dropped(files: MergedRootFiles, path: Path) -> None:
     with closing(Replacement(files, os.fsencode(path))) as new:
         new.write(NEW, at=0)
 
 
-def test_mode_owner_and_attributes_stay(tmp_path: Path, machine: Rooted) -> None:
+def test_mode_owner_and_attributes_stay(tmp_path: Path, machine: MergedRootFiles) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"old")
     file.chmod(0o2751)
@@ -69,7 +73,7 @@ def test_mode_owner_and_attributes_stay(tmp_path: Path, machine: Rooted) -> None
 
 
 def test_a_new_file_has_the_mode_that_any_program_would_give_it(
-    tmp_path: Path, machine: Rooted
+    tmp_path: Path, machine: MergedRootFiles
 ) -> None:
     (tmp_path / "plain").touch()
     assert replaced(machine, tmp_path / "file") is False
@@ -83,7 +87,7 @@ def test_a_new_file_has_the_mode_that_any_program_would_give_it(
 @pytest.mark.parametrize("target", ["file", "sub/deep", "missing"])
 @pytest.mark.parametrize("is_absolute", [False, True])
 def test_a_link_stays_and_leads_to_the_new_content(
-    tmp_path: Path, machine: Rooted, target: str, is_absolute: bool
+    tmp_path: Path, machine: MergedRootFiles, target: str, is_absolute: bool
 ) -> None:
     (tmp_path / "sub").mkdir()
     for name in ("file", "sub/deep"):
@@ -97,7 +101,7 @@ def test_a_link_stays_and_leads_to_the_new_content(
     assert not (tmp_path / target).is_symlink()
 
 
-def test_all_hard_links_have_the_new_content(tmp_path: Path, machine: Rooted) -> None:
+def test_all_hard_links_have_the_new_content(tmp_path: Path, machine: MergedRootFiles) -> None:
     (tmp_path / "file").write_bytes(b"old content that is longer than the new one")
     os.link(tmp_path / "file", tmp_path / "other")
 
@@ -106,7 +110,7 @@ def test_all_hard_links_have_the_new_content(tmp_path: Path, machine: Rooted) ->
     assert (tmp_path / "other").read_bytes() == NEW
 
 
-def test_what_is_skipped_in_place_reads_as_zeros(tmp_path: Path, machine: Rooted) -> None:
+def test_what_is_skipped_in_place_reads_as_zeros(tmp_path: Path, machine: MergedRootFiles) -> None:
     (tmp_path / "file").write_bytes(b"x" * 20)
     os.link(tmp_path / "file", tmp_path / "other")
     with closing(Replacement(machine, os.fsencode(tmp_path / "file"))) as new:
@@ -118,7 +122,7 @@ def test_what_is_skipped_in_place_reads_as_zeros(tmp_path: Path, machine: Rooted
 
 
 @as_root
-def test_a_mounted_file_is_written_in_place(tmp_path: Path, machine: Rooted) -> None:
+def test_a_mounted_file_is_written_in_place(tmp_path: Path, machine: MergedRootFiles) -> None:
     (tmp_path / "source").write_bytes(b"old content that is longer than the new one")
     (tmp_path / "file").touch()
     with mounted_file(tmp_path):
@@ -138,7 +142,7 @@ def mounted_file(root: Path) -> Generator[None]:
 
 
 def test_a_sandbox_that_grants_one_name_alone_has_it_written_in_place(
-    tmp_path: Path, machine: Rooted
+    tmp_path: Path, machine: MergedRootFiles
 ) -> None:
     granted = {os.fsencode(tmp_path / name) for name in ("file", "new")}
 
@@ -146,7 +150,7 @@ def test_a_sandbox_that_grants_one_name_alone_has_it_written_in_place(
         if writes and path not in granted:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
-    files = Gated(machine, gate)
+    files = NamespaceFiles(machine, gate)
     (tmp_path / "file").write_bytes(b"old")
     (tmp_path / "way-out").symlink_to("other")
     (tmp_path / "other").write_bytes(b"other")
@@ -163,7 +167,9 @@ def test_a_sandbox_that_grants_one_name_alone_has_it_written_in_place(
 
 
 @pytest.mark.parametrize("name", ["file", "link", "missing", "dangling"])
-def test_what_is_not_committed_has_not_happened(tmp_path: Path, machine: Rooted, name: str) -> None:
+def test_what_is_not_committed_has_not_happened(
+    tmp_path: Path, machine: MergedRootFiles, name: str
+) -> None:
     (tmp_path / "file").write_bytes(b"old")
     (tmp_path / "link").symlink_to("file")
     (tmp_path / "dangling").symlink_to("nowhere")
@@ -181,7 +187,7 @@ def test_no_link_leads_out_of_a_root(tmp_path: Path) -> None:
     (tmp_path / "root" / "up").symlink_to("../outside")
     (tmp_path / "root" / "absolute").symlink_to("/outside")
     root = os.open(tmp_path / "root", os.O_RDONLY | os.O_DIRECTORY)
-    with closing(Rooted(root)) as files:
+    with closing(MergedRootFiles(root)) as files:
         for name in (b"/up", b"/absolute", b"/way/../../outside"):
             with closing(Replacement(files, name)) as new:
                 new.write(NEW, at=0)
@@ -194,7 +200,7 @@ def test_no_link_leads_out_of_a_root(tmp_path: Path) -> None:
 @as_root
 @pytest.mark.parametrize("has_links", [False, True], ids=["beside", "in place"])
 def test_a_full_disk_leaves_the_old_file_as_it_was(
-    tmp_path: Path, machine: Rooted, has_links: bool
+    tmp_path: Path, machine: MergedRootFiles, has_links: bool
 ) -> None:
     old = b"old" * 3000
     with mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=64k", "tmpfs") as root:
@@ -214,7 +220,7 @@ def test_a_full_disk_leaves_the_old_file_as_it_was(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can have a file of another")
 def test_a_file_whose_owner_a_new_one_cannot_get_is_written_in_place(
-    tmp_path: Path, machine: Rooted, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, machine: MergedRootFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_file: int, _uid: int, _gid: int) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.confine.workshop import fingerprint
 
 from holdfast.confine import end, find
 from holdfast.exec.server.places import Bindings
 from holdfast.rpc import token_digest
 from holdfast.world import SystemDisk
+from tests.confine.workshop import fingerprint
 from tests.exec.server.drafts import Draft, drafted
 from tests.exec.server.housing import Housed, housed
 from tests.exec.server.talking import PATH, Refused, Talk, until

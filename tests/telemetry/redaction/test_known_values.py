@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.telemetry.redaction.known_values import forms, known_pass
-from holdfast.telemetry.redaction.scan import Scan
+from holdfast.telemetry.redaction.scan import RedactionScan
 
 
 def test_a_value_is_known_as_encoders_write_it() -> None:
@@ -21,15 +21,15 @@ def test_nothing_to_hide_is_no_pass() -> None:
 @pytest.mark.parametrize(
     ("text", "final", "expected"),
     [
-        ("x abcdefgh y", True, Scan("x [redacted:known] y", 12)),
-        ("x abcdefghij y", True, Scan("x [redacted:known] y", 14)),
-        ("x abcdefghi", False, Scan("x ", 2)),
-        ("x abcdefg", False, Scan("x ", 2)),
-        ("abcdefg y", False, Scan("abcdefg y", 9)),
-        ("[redacted:abcdefgh]", True, Scan("[redacted:abcdefgh]", 19)),
+        ("x abcdefgh y", True, RedactionScan("x [redacted:known] y", 12)),
+        ("x abcdefghij y", True, RedactionScan("x [redacted:known] y", 14)),
+        ("x abcdefghi", False, RedactionScan("x ", 2)),
+        ("x abcdefg", False, RedactionScan("x ", 2)),
+        ("abcdefg y", False, RedactionScan("abcdefg y", 9)),
+        ("[redacted:abcdefgh]", True, RedactionScan("[redacted:abcdefgh]", 19)),
     ],
 )
-def test_the_longest_value_is_waited_for(text: str, final: bool, expected: Scan) -> None:
+def test_the_longest_value_is_waited_for(text: str, final: bool, expected: RedactionScan) -> None:
     scan = known_pass(["abcdefgh", "abcdefghij"])
 
     assert scan is not None

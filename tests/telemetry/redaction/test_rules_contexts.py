@@ -5,19 +5,22 @@ from __future__ import annotations
 import pytest
 
 from holdfast.telemetry.redaction.rules import scan_contexts
-from holdfast.telemetry.redaction.scan import Scan
+from holdfast.telemetry.redaction.scan import RedactionScan
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("some ordinary words here", Scan("some ordinar", 12)),
-        ("say password=abc1", Scan("say ", 4)),
-        ("say password=abc1 and more words", Scan("say password=[redacted:secret] an", 20)),
-        ("say the token is good for a day", Scan("say the token is go", 19)),
+        ("some ordinary words here", RedactionScan("some ordinar", 12)),
+        ("say password=abc1", RedactionScan("say ", 4)),
+        (
+            "say password=abc1 and more words",
+            RedactionScan("say password=[redacted:secret] an", 20),
+        ),
+        ("say the token is good for a day", RedactionScan("say the token is go", 19)),
     ],
 )
-def test_what_is_decided_is_passed_on(text: str, expected: Scan) -> None:
+def test_what_is_decided_is_passed_on(text: str, expected: RedactionScan) -> None:
     assert scan_contexts(text, 0, False) == expected
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.telemetry.redaction.scan import Scan, Spans, inside_placeholder
+from holdfast.telemetry.redaction.scan import RedactionScan, Spans, inside_placeholder
 
 
 def test_spans_keep_what_is_not_hidden() -> None:
     spans = Spans("0123456789", 2)
     spans.replace(4, 6, "aws")
 
-    assert spans.until(8) == Scan("23[redacted:aws]67", 8)
-    assert spans.until(1) == Scan("23[redacted:aws]", 6)
+    assert spans.until(8) == RedactionScan("23[redacted:aws]67", 8)
+    assert spans.until(1) == RedactionScan("23[redacted:aws]", 6)
 
 
 @pytest.mark.parametrize(

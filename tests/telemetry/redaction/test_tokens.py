@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.telemetry.redaction.scan import Scan
+from holdfast.telemetry.redaction.scan import RedactionScan
 from holdfast.telemetry.redaction.tokens import scan_tokens
 
 KEY = "ghp_" + "a1B2" * 9
@@ -28,7 +28,7 @@ def test_a_key_is_hidden(text: str, expected: str) -> None:
 
 
 def test_the_last_word_is_held_back_until_it_ends() -> None:
-    assert scan_tokens(f"one two {KEY}", 0, False) == Scan("one two ", 8)
+    assert scan_tokens(f"one two {KEY}", 0, False) == RedactionScan("one two ", 8)
 
 
 def test_a_word_that_does_not_end_is_decided_in_parts() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.telemetry.redaction.redaction import Redactor
 from holdfast.telemetry.redaction.scan import PLACEHOLDER, placeholder
-from holdfast.telemetry.redaction.tokens import FAMILIES, Family
+from holdfast.telemetry.redaction.tokens import FAMILIES, TokenFamily
 from holdfast.telemetry.testing import canaries
 
 
@@ -17,7 +17,7 @@ def test_there_are_more_than_twenty_families() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.head[:24])
-def test_a_row_compiles_and_its_label_fits_a_placeholder(family: Family) -> None:
+def test_a_row_compiles_and_its_label_fits_a_placeholder(family: TokenFamily) -> None:
     re.compile(family.head + family.needs + family.rest)
 
     assert PLACEHOLDER.fullmatch(placeholder(family.label))

@@ -22,7 +22,7 @@ from holdfast.workbench.objects.index import Index
 from holdfast.workbench.objects.index_rebuild import is_whole, reconcile
 from holdfast.workbench.objects.objects import Objects, content
 from holdfast.workbench.objects.segments import Segments
-from holdfast.world.testing import CrashingDisk, SeededChance
+from holdfast.world.testing import CrashingDisk, SeededRandomSource
 
 ROOT = Path("/store")
 
@@ -57,7 +57,7 @@ def known(index: Index) -> list[bytes]:
 
 
 def opened(disk: CrashingDisk) -> Segments:
-    return Segments(disk, ROOT, SeededChance(5))
+    return Segments(disk, ROOT, SeededRandomSource(5))
 
 
 def test_what_is_in_the_segments_only_is_found(index: Index) -> None:

@@ -18,7 +18,7 @@ from holdfast.workbench.objects.formats import ObjectKind, name_of
 from holdfast.workbench.objects.segments import Location, ScannedObject, Segments
 from holdfast.world import Disk, SystemDisk
 from holdfast.world.failures import DiskFull, DiskIo, StoreReadOnly
-from holdfast.world.testing import CrashingDisk, PowerLost, SeededChance, Trouble
+from holdfast.world.testing import CrashingDisk, DiskFaults, SeededRandomSource, SimulatedPowerLoss
 
 ROOT = Path("/store")
 TEXT = b"the same line again and again\n" * 50
@@ -26,7 +26,7 @@ NOISE = Random(7).randbytes(5000)
 
 
 def opened(disk: Disk, root: Path = ROOT, seed: int = 1) -> Segments:
-    return Segments(disk, root, SeededChance(seed))
+    return Segments(disk, root, SeededRandomSource(seed))
 
 
 def put(segments: Segments, data: bytes, kind: ObjectKind = ObjectKind.BLOB) -> ScannedObject:
@@ -235,9 +235,9 @@ def test_no_crash_loses_what_was_committed(
     steps: list[int], lost: int, trouble: dict[int, int], short: set[int], seed: int
 ) -> None:
     """Power fails, writes and syncs fail: a commit that returned is there, byte for byte."""
-    disk = CrashingDisk(Trouble(errors=trouble, short_writes=short, power_lost=lost))
+    disk = CrashingDisk(DiskFaults(errors=trouble, short_writes=short, power_lost=lost))
     promised: list[ScannedObject] = []
-    with contextlib.suppress(PowerLost):
+    with contextlib.suppress(SimulatedPowerLoss):
         _carry_out(steps, disk, promised)
     after = opened(disk.crash(seed), seed=99)
 

@@ -10,14 +10,14 @@ from holdfast.workbench.failures import ObjectDamaged
 from holdfast.workbench.objects.formats import SEGMENT_HEADER_BYTES, ObjectKind, name_of
 from holdfast.workbench.objects.segments import Location, ScannedObject, SegmentReader, Segments
 from holdfast.world import SystemDisk
-from holdfast.world.testing import SeededChance
+from holdfast.world.testing import SeededRandomSource
 
 DATA = [b"object %d " % number * 30 for number in range(40)]
 
 
 def write(directory: Path, count: int) -> list[ScannedObject]:
     """Put objects, each into a segment of its own."""
-    segments = Segments(SystemDisk(), directory, SeededChance(1))
+    segments = Segments(SystemDisk(), directory, SeededRandomSource(1))
     found: list[ScannedObject] = []
     for data in DATA[:count]:
         name = name_of(ObjectKind.BLOB, data)
@@ -75,7 +75,7 @@ def test_another_object_does_not_pass_for_this_one(
 
 @pytest.mark.parametrize("at", range(SEGMENT_HEADER_BYTES))
 def test_a_head_that_is_spoiled_spoils_nothing_else(tmp_path: Path, at: int) -> None:
-    segments = Segments(SystemDisk(), tmp_path, SeededChance(1))
+    segments = Segments(SystemDisk(), tmp_path, SeededRandomSource(1))
     for data in DATA:
         segments.append(ObjectKind.BLOB, name_of(ObjectKind.BLOB, data), data)
     segments.commit()

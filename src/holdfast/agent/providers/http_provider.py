@@ -51,7 +51,7 @@ from holdfast.agent.providers.retry import attempting
 from holdfast.agent.providers.stream import AnswerParser, EventReader, Overlong, garbled
 from holdfast.agent.providers.text import Omitted
 from holdfast.failures import Failure, Recovery, RetryPolicy, parse_retry_after, to_wire
-from holdfast.world import Chance, Clock
+from holdfast.world import Clock, RandomSource
 
 # One request to a provider and what comes back of it, with a deadline for every wait.
 
@@ -231,7 +231,7 @@ class HttpModels:
         keys: Keys,
         prices: Prices,
         clock: Clock,
-        chance: Chance,
+        chance: RandomSource,
         deadlines: Deadlines | None = None,
         policy: RetryPolicy | None = None,
         proxies: Proxies | None = None,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import anyio
 
 from holdfast.agent.model import AnswerDiscarded, AnyAnswerDelta, RetryScheduled
-from holdfast.failures import Enough, Failure, RetryPolicy, decide, to_wire
-from holdfast.world import Chance
+from holdfast.failures import Failure, GiveUp, RetryPolicy, retry_decision, to_wire
+from holdfast.world import RandomSource
 
 # Decide whether a model is asked once more, and what is told about it.
 
@@ -32,8 +32,8 @@ def once_more(
     To ask twice is always safe: nothing is done before an answer is whole. `is_begun` says that
     pieces of this one have been told already, which are void then.
     """
-    verdict = decide(failure, attempt=attempt, safe=True, chance=chance, policy=policy)
-    if isinstance(verdict, Enough):
+    verdict = retry_decision(failure, attempt=attempt, safe=True, chance=chance, policy=policy)
+    if isinstance(verdict, GiveUp):
         return None
     told = to_wire(failure)
     waiting = RetryScheduled(seconds=verdict.wait, failure=told, attempt=verdict.attempt)
@@ -45,7 +45,7 @@ async def attempting(
     ask: Callable[[], AsyncGenerator[Sequence[AnyAnswerDelta]]],
     *,
     policy: RetryPolicy,
-    chance: Chance,
+    chance: RandomSource,
 ) -> AsyncGenerator[Sequence[AnyAnswerDelta]]:
     """What `ask` tells, over and over as long as it fails and that may help; then its failure."""
     attempt = 1

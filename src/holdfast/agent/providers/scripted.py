@@ -61,7 +61,7 @@ from holdfast.agent.model import (
 )
 from holdfast.agent.providers.retry import attempting
 from holdfast.failures import Failure, RetryPolicy
-from holdfast.world import Chance, SystemChance, disk_failure
+from holdfast.world import RandomSource, SystemRandomSource, disk_failure
 
 Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=86_400.0)]
 
@@ -191,12 +191,12 @@ class ScriptedModels:
         window: int | None = None,
         follows: bool = False,
         policy: RetryPolicy | None = None,
-        chance: Chance | None = None,
+        chance: RandomSource | None = None,
     ) -> None:
         self._lines = tuple(lines)
         self._window = window
         self._policy = policy or RetryPolicy()
-        self._chance = chance or SystemChance()
+        self._chance = chance or SystemRandomSource()
         self._places = places(self._lines) if follows else (range(len(self._lines)),)
         self._follows = follows
         self._played: dict[int, int] = {}

@@ -24,7 +24,7 @@ from holdfast.agent.tools.process_output import OutputOffsets, OutputWindow, leg
 from holdfast.exec import Process
 from holdfast.exec.model import Exited, Output
 from holdfast.failures import Failure
-from holdfast.world import companions, sweep
+from holdfast.world import background_tasks, sweep
 
 # Processes that the model started.
 
@@ -204,7 +204,7 @@ class ShellCommands:
 @asynccontextmanager
 async def open_shell_commands(ground: SandboxConfig) -> AsyncGenerator[ShellCommands]:
     """Manage processes of the model; leaving the context kills all of them."""
-    async with companions() as tasks:
+    async with background_tasks() as tasks:
         shells = ShellCommands(ground, tasks)
         try:
             yield shells

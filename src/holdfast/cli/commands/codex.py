@@ -50,12 +50,12 @@ from holdfast.cli.render.table import Kept, kept, thread_line, threads_page
 from holdfast.cli.terminal import Terminal
 from holdfast.codex import (
     Approval,
+    ApprovalDecision,
     AppServer,
-    Decision,
     Event,
     EventsDropped,
     InputApproval,
-    Reply,
+    InputReply,
     Thread,
     UnknownEvent,
 )
@@ -167,7 +167,7 @@ class Questions:
         self._shown.add(item)
         self._stirred.set()
 
-    async def decide(self, approval: Approval) -> Decision | Reply:
+    async def decide(self, approval: Approval) -> ApprovalDecision | InputReply:
         """Decide one approval, and let whoever follows the turn know by whom."""
         with anyio.move_on_after(_CONTEXT):
             await self._led_to(approval.item)
@@ -176,10 +176,10 @@ class Questions:
         with anyio.move_on_after(PATIENCE):
             answer = await self._ask(approval)
             if answer is None and self._terminal.is_dismissed:
-                answer = Decision.CANCEL  # the person wants the turn to end
+                answer = ApprovalDecision.CANCEL  # the person wants the turn to end
             if answer is None:
                 return await self._declined(approval, "no answer")
-            word = answer.value if isinstance(answer, Decision) else "reply"
+            word = answer.value if isinstance(answer, ApprovalDecision) else "reply"
             await self._view.decided(approval, word)
             return answer
         return await self._declined(approval, f"no answer within {PATIENCE:g} s")
@@ -189,13 +189,13 @@ class Questions:
             self._stirred = anyio.Event()
             await self._stirred.wait()
 
-    async def _ask(self, approval: Approval) -> Decision | Reply | None:
+    async def _ask(self, approval: Approval) -> ApprovalDecision | InputReply | None:
         if isinstance(approval, InputApproval):
             return await self._reply(approval)
         page = question_page(approval, self._look)
         return await self._terminal.ask(page, CHOICES, decision_of, again=CHOICES_AGAIN)
 
-    async def _reply(self, approval: InputApproval) -> Reply | None:
+    async def _reply(self, approval: InputApproval) -> InputReply | None:
         answers: dict[str, tuple[str, ...]] = {}
         for question in approval.questions:
             options = tuple((each.label, each.description) for each in question.options or ())
@@ -208,11 +208,11 @@ class Questions:
             if line is None:
                 return None
             answers[question.id] = (input_answer(line, options),)
-        return Reply(answers)
+        return InputReply(answers)
 
-    async def _declined(self, approval: Approval, why: str) -> Decision:
+    async def _declined(self, approval: Approval, why: str) -> ApprovalDecision:
         await self._view.declined(approval, why)
-        return Decision.DECLINE
+        return ApprovalDecision.DECLINE
 
 
 _METHODS = {kind: method for method, kind in NOTIFICATIONS.items()}

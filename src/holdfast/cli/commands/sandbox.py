@@ -45,17 +45,17 @@ from holdfast.cli.render.sandbox import (
     report_record,
 )
 from holdfast.cli.terminal import pour
-from holdfast.confine.entry import Entry, enter
+from holdfast.confine.entry import ProcessEntry, enter
 from holdfast.confine.failures import SandboxFailed
-from holdfast.confine.policy import ENVIRONMENT, OF_THE_SYSTEM, Policy, Strength, is_within
+from holdfast.confine.policy import ENVIRONMENT, OF_THE_SYSTEM, SandboxPolicy, Strength, is_within
 from holdfast.confine.probes.probe import probe
-from holdfast.confine.proxy.proxy_loop import Proxy
+from holdfast.confine.proxy.proxy_loop import FilteringProxy
 from holdfast.confine.proxy.rules import AllowList, allow_list
-from holdfast.confine.sandbox.denials import Watch
+from holdfast.confine.sandbox.denials import DenialWatcher
 from holdfast.confine.sandbox.preflight import preflight
-from holdfast.confine.sandbox.sandbox import Shut, shut_in
-from holdfast.confine.sandbox.seccomp import Refusal, Why
-from holdfast.confine.sandbox.start_gate import PROXY_PORT, Threshold, command_of
+from holdfast.confine.sandbox.sandbox import SandboxedEntry, prepare_sandbox
+from holdfast.confine.sandbox.seccomp import PathRefusal, RefusalReason
+from holdfast.confine.sandbox.start_gate import PROXY_PORT, StartGate, command_of
 from holdfast.failures import ungrouped
 from holdfast.world import disk_failure, make_private
 
@@ -75,7 +75,7 @@ class Order:
 
     argv: tuple[str, ...]
     cwd: str
-    policy: Policy
+    policy: SandboxPolicy
     hosts: tuple[str, ...]
     allowed: AllowList
     is_explained: bool = False
@@ -100,7 +100,7 @@ def read_order(request: Request, *, home: Path) -> Order:
                 "or --write what the command may see"
             )
         readable = (cwd, *readable)
-    policy = Policy(
+    policy = SandboxPolicy(
         readable=readable,
         writable=writable,
         environment=(*ENVIRONMENT, *PROXIED) if hosts else ENVIRONMENT,
@@ -286,7 +286,7 @@ class Stay:
     pid: int
     streams: Streams
     find: Callable[[], int | None]
-    proxy: Proxy | None = None
+    proxy: FilteringProxy | None = None
     listener: socket.socket | None = None
 
     async def run(self) -> int:
@@ -366,14 +366,16 @@ def sandbox(request: Request, settings: Settings) -> Outcome:
     """Run a command shut in, end as it ends, and say what was stopped."""
     order = read_order(request, home=home_of_person())
     state = kept_in(settings)
-    proxy = Proxy(order.allowed)
+    proxy = FilteringProxy(order.allowed)
     with ExitStack() as undo:
         streams = Streams()
         undo.callback(streams.close)
-        shut = undo.enter_context(shut_in(_entry(order, streams), order.policy, state=state))
+        shut = undo.enter_context(
+            prepare_sandbox(_entry(order, streams), order.policy, state=state)
+        )
         if not request.is_json:
             complain(_announced(shut))
-        watch = undo.enter_context(Watch()) if order.is_explained else None
+        watch = undo.enter_context(DenialWatcher()) if order.is_explained else None
         status = _stay(shut, streams, proxy if order.hosts else None, watch)
         told = None if watch is None else watch.told()
     report = _report(order, shut, proxy, status)
@@ -386,11 +388,11 @@ def sandbox(request: Request, settings: Settings) -> Outcome:
     return Outcome(status=status, hint="\n".join(lines))
 
 
-def _entry(order: Order, streams: Streams) -> Entry:
+def _entry(order: Order, streams: Streams) -> ProcessEntry:
     """The command as it would start plainly, as the first of a group of its own."""
     variables = environment() | (PROXIED if order.hosts else {})
     argv = [_SHELL, "-c", _FOUND, _leading(streams.has_terminal), *order.argv]
-    return Entry(argv, variables, order.cwd, argv[0], streams.files)
+    return ProcessEntry(argv, variables, order.cwd, argv[0], streams.files)
 
 
 def _leading(has_terminal: bool) -> str:
@@ -401,14 +403,19 @@ def _leading(has_terminal: bool) -> str:
     return f"{program} --ctty" if has_terminal else program
 
 
-def _stay(shut: Shut, streams: Streams, proxy: Proxy | None, watch: Watch | None) -> int:
+def _stay(
+    shut: SandboxedEntry,
+    streams: Streams,
+    proxy: FilteringProxy | None,
+    watch: DenialWatcher | None,
+) -> int:
     """Start it and be at it until it ends; its exit status."""
     with signals_waiting(), ExitStack() as undo:
         if shut.strength is Strength.REDUCED:
             pid = _entered(shut.entry)
             streams.hand_over()
             return anyio.run(Stay(pid, streams, lambda: pid).run)
-        with Threshold(shut.entry) as threshold:
+        with StartGate(shut.entry) as threshold:
             pid = _entered(threshold.entry if watch is None else watch.watched(threshold.entry))
             undo.callback(_put_down, pid, os.pidfd_open(pid))
             streams.hand_over()
@@ -423,7 +430,7 @@ def _stay(shut: Shut, streams: Streams, proxy: Proxy | None, watch: Watch | None
         return anyio.run(Stay(pid, streams, find, proxy, listener).run)
 
 
-def _entered(entry: Entry) -> int:
+def _entered(entry: ProcessEntry) -> int:
     try:
         return enter(entry)
     except OSError as error:
@@ -439,15 +446,15 @@ def _put_down(pid: int, life: int) -> None:
     os.close(life)
 
 
-def _announced(shut: Shut) -> str:
+def _announced(shut: SandboxedEntry) -> str:
     if shut.strength is Strength.FULL:
         return announcement(shut.strength, (), shut.unkept)
     return announcement(shut.strength, preflight().reasons, shut.lacks)
 
 
-def _missed(each: Refusal, policy: Policy) -> Missed:
+def _missed(each: PathRefusal, policy: SandboxPolicy) -> Missed:
     """What it means for a person that a path was out of reach."""
-    if each.why == Why.UNSEEN:
+    if each.why == RefusalReason.UNSEEN:
         why = Hindrance.UNSEEN
     elif is_within(each.path, policy.writable):
         why = Hindrance.PROTECTED
@@ -457,7 +464,7 @@ def _missed(each: Refusal, policy: Policy) -> Missed:
     return Missed(each.path, why, each.count)
 
 
-def _report(order: Order, shut: Shut, proxy: Proxy, status: int) -> Report:
+def _report(order: Order, shut: SandboxedEntry, proxy: FilteringProxy, status: int) -> Report:
     traffic = proxy.traffic
     return Report(
         status=status,

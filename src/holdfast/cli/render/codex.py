@@ -20,8 +20,8 @@ from holdfast.cli.model import Json
 from holdfast.cli.render.style import Look, Tone
 from holdfast.codex.model import (
     Approval,
+    ApprovalDecision,
     CommandApproval,
-    Decision,
     FileChangeApproval,
     InputApproval,
     PermissionsApproval,
@@ -175,17 +175,17 @@ CHOICES_AGAIN = "Please answer y, a, n or c: "
 LINES_MOST, CHARACTERS_MOST = 200, 20_000  # who wants to see more can say no, and ask for it
 _END, _TAB = "\n", "\t"
 _DECISIONS = {
-    "y": Decision.ACCEPT,
-    "a": Decision.ACCEPT_FOR_SESSION,
-    "n": Decision.DECLINE,
-    "c": Decision.CANCEL,
+    "y": ApprovalDecision.ACCEPT,
+    "a": ApprovalDecision.ACCEPT_FOR_SESSION,
+    "n": ApprovalDecision.DECLINE,
+    "c": ApprovalDecision.CANCEL,
 }
 
 Options = tuple[tuple[str, str], ...]  # labels, and what each means
 Permission = CommandApproval | FileChangeApproval | PermissionsApproval | ToolApproval
 
 
-def decision_of(line: str) -> Decision | None:
+def decision_of(line: str) -> ApprovalDecision | None:
     """What a person means by a line; None when it has no meaning."""
     return _DECISIONS.get(line.strip().lower())
 

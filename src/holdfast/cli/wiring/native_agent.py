@@ -45,7 +45,7 @@ from holdfast.cli.wiring.editor_files import servers_file
 from holdfast.cli.wiring.keys import keys_of, own_text, providers_of
 from holdfast.runners import NativeRunner, RunnerEnvironment
 from holdfast.workbench import Workbench, git_access_for
-from holdfast.world import SystemChance, SystemClock, WriterThread
+from holdfast.world import SystemClock, SystemRandomSource, WriterThread
 
 SCRIPTED: Final = "scripted"  # the provider that sends nothing
 _UNSAID: Final = ModelChoice(SCRIPTED, "script")
@@ -170,7 +170,7 @@ async def _models(
         keys=keys,
         prices=load_prices(),
         clock=SystemClock(),
-        chance=SystemChance(),
+        chance=SystemRandomSource(),
         proxies=Proxies.read(environment()),
         deadlines=deadlines,
         policy=policy,

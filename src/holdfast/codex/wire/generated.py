@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from msgspec import field
 
-from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.message import WireMessage
 
 
-class ClientInfo(Message, frozen=True):
+class ClientInfo(WireMessage, frozen=True):
     """What the protocol calls a client info."""
 
     name: str
@@ -18,7 +18,7 @@ class ClientInfo(Message, frozen=True):
     title: str | None = None
 
 
-class InitializeCapabilities(Message, frozen=True):
+class InitializeCapabilities(WireMessage, frozen=True):
     """Client-declared capabilities negotiated during initialize."""
 
     experimental_api: bool = False
@@ -29,14 +29,14 @@ class InitializeCapabilities(Message, frozen=True):
     request_attestation: bool = False
 
 
-class InitializeParams(Message, frozen=True):
+class InitializeParams(WireMessage, frozen=True):
     """What `initialize` is asked with."""
 
     client_info: ClientInfo
     capabilities: InitializeCapabilities | None = None
 
 
-class InitializeResponse(Message, frozen=True):
+class InitializeResponse(WireMessage, frozen=True):
     """What `initialize` is answered with."""
 
     codex_home: str = ""
@@ -73,7 +73,7 @@ ThreadStartSource = str
 """Known: startup, clear."""
 
 
-class ThreadStartParams(Message, frozen=True):
+class ThreadStartParams(WireMessage, frozen=True):
     """What `thread/start` is asked with."""
 
     allow_provider_model_fallback: bool | None = None
@@ -105,11 +105,13 @@ class ThreadStartParams(Message, frozen=True):
     thread_source: str | None = None
 
 
-class DangerFullAccessSandboxPolicy(Message, frozen=True, tag_field="type", tag="dangerFullAccess"):
+class DangerFullAccessSandboxPolicy(
+    WireMessage, frozen=True, tag_field="type", tag="dangerFullAccess"
+):
     """A SandboxPolicy of the kind `dangerFullAccess`."""
 
 
-class ReadOnlySandboxPolicy(Message, frozen=True, tag_field="type", tag="readOnly"):
+class ReadOnlySandboxPolicy(WireMessage, frozen=True, tag_field="type", tag="readOnly"):
     """A SandboxPolicy of the kind `readOnly`."""
 
     network_access: bool = False
@@ -119,13 +121,15 @@ NetworkAccess = str
 """Known: restricted, enabled."""
 
 
-class ExternalSandboxSandboxPolicy(Message, frozen=True, tag_field="type", tag="externalSandbox"):
+class ExternalSandboxSandboxPolicy(
+    WireMessage, frozen=True, tag_field="type", tag="externalSandbox"
+):
     """A SandboxPolicy of the kind `externalSandbox`."""
 
     network_access: NetworkAccess = "restricted"
 
 
-class WorkspaceWriteSandboxPolicy(Message, frozen=True, tag_field="type", tag="workspaceWrite"):
+class WorkspaceWriteSandboxPolicy(WireMessage, frozen=True, tag_field="type", tag="workspaceWrite"):
     """A SandboxPolicy of the kind `workspaceWrite`."""
 
     exclude_slash_tmp: bool = False
@@ -134,7 +138,7 @@ class WorkspaceWriteSandboxPolicy(Message, frozen=True, tag_field="type", tag="w
     writable_roots: tuple[str, ...] = ()
 
 
-class ForeignSandboxPolicy(Message, frozen=True, tag_field="type", tag="?"):
+class ForeignSandboxPolicy(WireMessage, frozen=True, tag_field="type", tag="?"):
     """A SandboxPolicy of a kind that this version does not know."""
 
     kind: str = ""
@@ -150,15 +154,15 @@ SandboxPolicy = (
 )
 
 
-class NotLoadedThreadStatus(Message, frozen=True, tag_field="type", tag="notLoaded"):
+class NotLoadedThreadStatus(WireMessage, frozen=True, tag_field="type", tag="notLoaded"):
     """A ThreadStatus of the kind `notLoaded`."""
 
 
-class IdleThreadStatus(Message, frozen=True, tag_field="type", tag="idle"):
+class IdleThreadStatus(WireMessage, frozen=True, tag_field="type", tag="idle"):
     """A ThreadStatus of the kind `idle`."""
 
 
-class SystemErrorThreadStatus(Message, frozen=True, tag_field="type", tag="systemError"):
+class SystemErrorThreadStatus(WireMessage, frozen=True, tag_field="type", tag="systemError"):
     """A ThreadStatus of the kind `systemError`."""
 
 
@@ -166,13 +170,13 @@ ThreadActiveFlag = str
 """Known: waitingOnApproval, waitingOnUserInput."""
 
 
-class ActiveThreadStatus(Message, frozen=True, tag_field="type", tag="active"):
+class ActiveThreadStatus(WireMessage, frozen=True, tag_field="type", tag="active"):
     """A ThreadStatus of the kind `active`."""
 
     active_flags: tuple[ThreadActiveFlag, ...] = ()
 
 
-class ForeignThreadStatus(Message, frozen=True, tag_field="type", tag="?"):
+class ForeignThreadStatus(WireMessage, frozen=True, tag_field="type", tag="?"):
     """A ThreadStatus of a kind that this version does not know."""
 
     kind: str = ""
@@ -188,21 +192,21 @@ ThreadStatus = (
 )
 
 
-class ByteRange(Message, frozen=True):
+class ByteRange(WireMessage, frozen=True):
     """What the protocol calls a byte range."""
 
     end: int
     start: int
 
 
-class TextElement(Message, frozen=True):
+class TextElement(WireMessage, frozen=True):
     """What the protocol calls a text element."""
 
     byte_range: ByteRange
     placeholder: str | None = None
 
 
-class TextUserInput(Message, frozen=True, tag_field="type", tag="text"):
+class TextUserInput(WireMessage, frozen=True, tag_field="type", tag="text"):
     """A UserInput of the kind `text`."""
 
     text: str
@@ -213,7 +217,7 @@ ImageDetail = str
 """Known: auto, low, high, original."""
 
 
-class ImageUserInput(Message, frozen=True, tag_field="type", tag="image"):
+class ImageUserInput(WireMessage, frozen=True, tag_field="type", tag="image"):
     """A UserInput of the kind `image`."""
 
     detail: ImageDetail | None = None
@@ -221,40 +225,40 @@ class ImageUserInput(Message, frozen=True, tag_field="type", tag="image"):
     url: str | None = None
 
 
-class LocalImageUserInput(Message, frozen=True, tag_field="type", tag="localImage"):
+class LocalImageUserInput(WireMessage, frozen=True, tag_field="type", tag="localImage"):
     """A UserInput of the kind `localImage`."""
 
     path: str
     detail: ImageDetail | None = None
 
 
-class AudioUserInput(Message, frozen=True, tag_field="type", tag="audio"):
+class AudioUserInput(WireMessage, frozen=True, tag_field="type", tag="audio"):
     """A UserInput of the kind `audio`."""
 
     url: str
 
 
-class LocalAudioUserInput(Message, frozen=True, tag_field="type", tag="localAudio"):
+class LocalAudioUserInput(WireMessage, frozen=True, tag_field="type", tag="localAudio"):
     """A UserInput of the kind `localAudio`."""
 
     path: str
 
 
-class SkillUserInput(Message, frozen=True, tag_field="type", tag="skill"):
+class SkillUserInput(WireMessage, frozen=True, tag_field="type", tag="skill"):
     """A UserInput of the kind `skill`."""
 
     name: str
     path: str
 
 
-class MentionUserInput(Message, frozen=True, tag_field="type", tag="mention"):
+class MentionUserInput(WireMessage, frozen=True, tag_field="type", tag="mention"):
     """A UserInput of the kind `mention`."""
 
     name: str
     path: str
 
 
-class ForeignUserInput(Message, frozen=True, tag_field="type", tag="?"):
+class ForeignUserInput(WireMessage, frozen=True, tag_field="type", tag="?"):
     """A UserInput of a kind that this version does not know."""
 
     kind: str = ""
@@ -273,7 +277,7 @@ UserInput = (
 )
 
 
-class UserMessageThreadItem(Message, frozen=True, tag_field="type", tag="userMessage"):
+class UserMessageThreadItem(WireMessage, frozen=True, tag_field="type", tag="userMessage"):
     """A ThreadItem of the kind `userMessage`."""
 
     id: str = ""
@@ -283,14 +287,14 @@ class UserMessageThreadItem(Message, frozen=True, tag_field="type", tag="userMes
     started_at_ms: int | None = None
 
 
-class HookPromptFragment(Message, frozen=True):
+class HookPromptFragment(WireMessage, frozen=True):
     """What the protocol calls a hook prompt fragment."""
 
     hook_run_id: str = ""
     text: str = ""
 
 
-class HookPromptThreadItem(Message, frozen=True, tag_field="type", tag="hookPrompt"):
+class HookPromptThreadItem(WireMessage, frozen=True, tag_field="type", tag="hookPrompt"):
     """A ThreadItem of the kind `hookPrompt`."""
 
     id: str = ""
@@ -307,7 +311,7 @@ MessagePhase = str
 """Known: commentary, partial_answer, final_answer."""
 
 
-class AgentMessageThreadItem(Message, frozen=True, tag_field="type", tag="agentMessage"):
+class AgentMessageThreadItem(WireMessage, frozen=True, tag_field="type", tag="agentMessage"):
     """A ThreadItem of the kind `agentMessage`."""
 
     id: str = ""
@@ -321,7 +325,7 @@ class AgentMessageThreadItem(Message, frozen=True, tag_field="type", tag="agentM
 
 
 class FunctionCallOutputThreadItem(
-    Message, frozen=True, tag_field="type", tag="functionCallOutput"
+    WireMessage, frozen=True, tag_field="type", tag="functionCallOutput"
 ):
     """A ThreadItem of the kind `functionCallOutput`."""
 
@@ -333,7 +337,7 @@ class FunctionCallOutputThreadItem(
     started_at_ms: int | None = None
 
 
-class PlanThreadItem(Message, frozen=True, tag_field="type", tag="plan"):
+class PlanThreadItem(WireMessage, frozen=True, tag_field="type", tag="plan"):
     """A ThreadItem of the kind `plan`."""
 
     id: str = ""
@@ -342,7 +346,7 @@ class PlanThreadItem(Message, frozen=True, tag_field="type", tag="plan"):
     started_at_ms: int | None = None
 
 
-class ReasoningThreadItem(Message, frozen=True, tag_field="type", tag="reasoning"):
+class ReasoningThreadItem(WireMessage, frozen=True, tag_field="type", tag="reasoning"):
     """A ThreadItem of the kind `reasoning`."""
 
     id: str = ""
@@ -352,7 +356,7 @@ class ReasoningThreadItem(Message, frozen=True, tag_field="type", tag="reasoning
     summary: tuple[str, ...] = ()
 
 
-class ReadCommandAction(Message, frozen=True, tag_field="type", tag="read"):
+class ReadCommandAction(WireMessage, frozen=True, tag_field="type", tag="read"):
     """A CommandAction of the kind `read`."""
 
     command: str = ""
@@ -360,14 +364,14 @@ class ReadCommandAction(Message, frozen=True, tag_field="type", tag="read"):
     path: str = ""
 
 
-class ListFilesCommandAction(Message, frozen=True, tag_field="type", tag="listFiles"):
+class ListFilesCommandAction(WireMessage, frozen=True, tag_field="type", tag="listFiles"):
     """A CommandAction of the kind `listFiles`."""
 
     command: str = ""
     path: str | None = None
 
 
-class SearchCommandAction(Message, frozen=True, tag_field="type", tag="search"):
+class SearchCommandAction(WireMessage, frozen=True, tag_field="type", tag="search"):
     """A CommandAction of the kind `search`."""
 
     command: str = ""
@@ -375,13 +379,13 @@ class SearchCommandAction(Message, frozen=True, tag_field="type", tag="search"):
     query: str | None = None
 
 
-class UnknownCommandAction(Message, frozen=True, tag_field="type", tag="unknown"):
+class UnknownCommandAction(WireMessage, frozen=True, tag_field="type", tag="unknown"):
     """A CommandAction of the kind `unknown`."""
 
     command: str = ""
 
 
-class ForeignCommandAction(Message, frozen=True, tag_field="type", tag="?"):
+class ForeignCommandAction(WireMessage, frozen=True, tag_field="type", tag="?"):
     """A CommandAction of a kind that this version does not know."""
 
     kind: str = ""
@@ -406,7 +410,9 @@ CommandExecutionSource = str
 """Known: agent, userShell, unifiedExecStartup, unifiedExecInteraction."""
 
 
-class CommandExecutionThreadItem(Message, frozen=True, tag_field="type", tag="commandExecution"):
+class CommandExecutionThreadItem(
+    WireMessage, frozen=True, tag_field="type", tag="commandExecution"
+):
     """A ThreadItem of the kind `commandExecution`."""
 
     id: str = ""
@@ -425,21 +431,21 @@ class CommandExecutionThreadItem(Message, frozen=True, tag_field="type", tag="co
     started_at_ms: int | None = None
 
 
-class AddPatchChangeKind(Message, frozen=True, tag_field="type", tag="add"):
+class AddPatchChangeKind(WireMessage, frozen=True, tag_field="type", tag="add"):
     """A PatchChangeKind of the kind `add`."""
 
 
-class DeletePatchChangeKind(Message, frozen=True, tag_field="type", tag="delete"):
+class DeletePatchChangeKind(WireMessage, frozen=True, tag_field="type", tag="delete"):
     """A PatchChangeKind of the kind `delete`."""
 
 
-class UpdatePatchChangeKind(Message, frozen=True, tag_field="type", tag="update"):
+class UpdatePatchChangeKind(WireMessage, frozen=True, tag_field="type", tag="update"):
     """A PatchChangeKind of the kind `update`."""
 
     move_path: str | None = field(default=None, name="move_path")
 
 
-class ForeignPatchChangeKind(Message, frozen=True, tag_field="type", tag="?"):
+class ForeignPatchChangeKind(WireMessage, frozen=True, tag_field="type", tag="?"):
     """A PatchChangeKind of a kind that this version does not know."""
 
     kind: str = ""
@@ -451,7 +457,7 @@ PatchChangeKind = (
 )
 
 
-class FileUpdateChange(Message, frozen=True):
+class FileUpdateChange(WireMessage, frozen=True):
     """What the protocol calls a file update change."""
 
     kind: PatchChangeKind = field(default_factory=ForeignPatchChangeKind)
@@ -463,7 +469,7 @@ PatchApplyStatus = str
 """Known: inProgress, completed, failed, declined."""
 
 
-class FileChangeThreadItem(Message, frozen=True, tag_field="type", tag="fileChange"):
+class FileChangeThreadItem(WireMessage, frozen=True, tag_field="type", tag="fileChange"):
     """A ThreadItem of the kind `fileChange`."""
 
     id: str = ""
@@ -477,13 +483,13 @@ McpToolCallStatus = str
 """Known: inProgress, completed, failed."""
 
 
-class McpToolCallError(Message, frozen=True):
+class McpToolCallError(WireMessage, frozen=True):
     """What the protocol calls a mcp tool call error."""
 
     message: str = ""
 
 
-class McpToolCallResult(Message, frozen=True):
+class McpToolCallResult(WireMessage, frozen=True):
     """What the protocol calls a mcp tool call result."""
 
     content: tuple[object, ...] = ()
@@ -491,7 +497,7 @@ class McpToolCallResult(Message, frozen=True):
     structured_content: object = None
 
 
-class McpToolCallThreadItem(Message, frozen=True, tag_field="type", tag="mcpToolCall"):
+class McpToolCallThreadItem(WireMessage, frozen=True, tag_field="type", tag="mcpToolCall"):
     """A ThreadItem of the kind `mcpToolCall`."""
 
     id: str = ""
@@ -516,7 +522,7 @@ DynamicToolCallStatus = str
 
 
 class InputTextDynamicToolCallOutputContentItem(
-    Message, frozen=True, tag_field="type", tag="inputText"
+    WireMessage, frozen=True, tag_field="type", tag="inputText"
 ):
     """A DynamicToolCallOutputContentItem of the kind `inputText`."""
 
@@ -524,7 +530,7 @@ class InputTextDynamicToolCallOutputContentItem(
 
 
 class InputImageDynamicToolCallOutputContentItem(
-    Message, frozen=True, tag_field="type", tag="inputImage"
+    WireMessage, frozen=True, tag_field="type", tag="inputImage"
 ):
     """A DynamicToolCallOutputContentItem of the kind `inputImage`."""
 
@@ -532,14 +538,14 @@ class InputImageDynamicToolCallOutputContentItem(
 
 
 class InputAudioDynamicToolCallOutputContentItem(
-    Message, frozen=True, tag_field="type", tag="inputAudio"
+    WireMessage, frozen=True, tag_field="type", tag="inputAudio"
 ):
     """A DynamicToolCallOutputContentItem of the kind `inputAudio`."""
 
     audio_url: str
 
 
-class ForeignDynamicToolCallOutputContentItem(Message, frozen=True, tag_field="type", tag="?"):
+class ForeignDynamicToolCallOutputContentItem(WireMessage, frozen=True, tag_field="type", tag="?"):
     """A DynamicToolCallOutputContentItem of a kind that this version does not know."""
 
     kind: str = ""
@@ -554,7 +560,7 @@ DynamicToolCallOutputContentItem = (
 )
 
 
-class DynamicToolCallThreadItem(Message, frozen=True, tag_field="type", tag="dynamicToolCall"):
+class DynamicToolCallThreadItem(WireMessage, frozen=True, tag_field="type", tag="dynamicToolCall"):
     """A ThreadItem of the kind `dynamicToolCall`."""
 
     id: str = ""
@@ -573,7 +579,7 @@ CollabAgentStatus = str
 """Known: pendingInit, running, interrupted, completed, errored, shutdown, notFound."""
 
 
-class CollabAgentState(Message, frozen=True):
+class CollabAgentState(WireMessage, frozen=True):
     """What the protocol calls a collab agent state."""
 
     status: CollabAgentStatus = ""
@@ -590,7 +596,7 @@ interruptAgent, listAgents."""
 
 
 class CollabAgentToolCallThreadItem(
-    Message, frozen=True, tag_field="type", tag="collabAgentToolCall"
+    WireMessage, frozen=True, tag_field="type", tag="collabAgentToolCall"
 ):
     """A ThreadItem of the kind `collabAgentToolCall`."""
 
@@ -611,7 +617,9 @@ SubAgentActivityKind = str
 """Known: started, interacted, interrupted, completed."""
 
 
-class SubAgentActivityThreadItem(Message, frozen=True, tag_field="type", tag="subAgentActivity"):
+class SubAgentActivityThreadItem(
+    WireMessage, frozen=True, tag_field="type", tag="subAgentActivity"
+):
     """A ThreadItem of the kind `subAgentActivity`."""
 
     agent_thread_id: str = ""
@@ -624,31 +632,31 @@ class SubAgentActivityThreadItem(Message, frozen=True, tag_field="type", tag="su
     started_at_ms: int | None = None
 
 
-class SearchWebSearchAction(Message, frozen=True, tag_field="type", tag="search"):
+class SearchWebSearchAction(WireMessage, frozen=True, tag_field="type", tag="search"):
     """A WebSearchAction of the kind `search`."""
 
     queries: tuple[str, ...] | None = None
     query: str | None = None
 
 
-class OpenPageWebSearchAction(Message, frozen=True, tag_field="type", tag="openPage"):
+class OpenPageWebSearchAction(WireMessage, frozen=True, tag_field="type", tag="openPage"):
     """A WebSearchAction of the kind `openPage`."""
 
     url: str | None = None
 
 
-class FindInPageWebSearchAction(Message, frozen=True, tag_field="type", tag="findInPage"):
+class FindInPageWebSearchAction(WireMessage, frozen=True, tag_field="type", tag="findInPage"):
     """A WebSearchAction of the kind `findInPage`."""
 
     pattern: str | None = None
     url: str | None = None
 
 
-class OtherWebSearchAction(Message, frozen=True, tag_field="type", tag="other"):
+class OtherWebSearchAction(WireMessage, frozen=True, tag_field="type", tag="other"):
     """A WebSearchAction of the kind `other`."""
 
 
-class ForeignWebSearchAction(Message, frozen=True, tag_field="type", tag="?"):
+class ForeignWebSearchAction(WireMessage, frozen=True, tag_field="type", tag="?"):
     """A WebSearchAction of a kind that this version does not know."""
 
     kind: str = ""
@@ -664,7 +672,7 @@ WebSearchAction = (
 )
 
 
-class WebSearchThreadItem(Message, frozen=True, tag_field="type", tag="webSearch"):
+class WebSearchThreadItem(WireMessage, frozen=True, tag_field="type", tag="webSearch"):
     """A ThreadItem of the kind `webSearch`."""
 
     id: str = ""
@@ -675,7 +683,7 @@ class WebSearchThreadItem(Message, frozen=True, tag_field="type", tag="webSearch
     started_at_ms: int | None = None
 
 
-class ImageViewThreadItem(Message, frozen=True, tag_field="type", tag="imageView"):
+class ImageViewThreadItem(WireMessage, frozen=True, tag_field="type", tag="imageView"):
     """A ThreadItem of the kind `imageView`."""
 
     id: str = ""
@@ -684,7 +692,7 @@ class ImageViewThreadItem(Message, frozen=True, tag_field="type", tag="imageView
     started_at_ms: int | None = None
 
 
-class SleepThreadItem(Message, frozen=True, tag_field="type", tag="sleep"):
+class SleepThreadItem(WireMessage, frozen=True, tag_field="type", tag="sleep"):
     """A ThreadItem of the kind `sleep`."""
 
     id: str = ""
@@ -693,7 +701,7 @@ class SleepThreadItem(Message, frozen=True, tag_field="type", tag="sleep"):
     started_at_ms: int | None = None
 
 
-class ImageGenerationThreadItem(Message, frozen=True, tag_field="type", tag="imageGeneration"):
+class ImageGenerationThreadItem(WireMessage, frozen=True, tag_field="type", tag="imageGeneration"):
     """A ThreadItem of the kind `imageGeneration`."""
 
     id: str = ""
@@ -710,7 +718,9 @@ class ImageGenerationThreadItem(Message, frozen=True, tag_field="type", tag="ima
     transparent_background: bool | None = None
 
 
-class EnteredReviewModeThreadItem(Message, frozen=True, tag_field="type", tag="enteredReviewMode"):
+class EnteredReviewModeThreadItem(
+    WireMessage, frozen=True, tag_field="type", tag="enteredReviewMode"
+):
     """A ThreadItem of the kind `enteredReviewMode`."""
 
     id: str = ""
@@ -719,7 +729,9 @@ class EnteredReviewModeThreadItem(Message, frozen=True, tag_field="type", tag="e
     started_at_ms: int | None = None
 
 
-class ExitedReviewModeThreadItem(Message, frozen=True, tag_field="type", tag="exitedReviewMode"):
+class ExitedReviewModeThreadItem(
+    WireMessage, frozen=True, tag_field="type", tag="exitedReviewMode"
+):
     """A ThreadItem of the kind `exitedReviewMode`."""
 
     id: str = ""
@@ -728,7 +740,9 @@ class ExitedReviewModeThreadItem(Message, frozen=True, tag_field="type", tag="ex
     started_at_ms: int | None = None
 
 
-class ContextCompactionThreadItem(Message, frozen=True, tag_field="type", tag="contextCompaction"):
+class ContextCompactionThreadItem(
+    WireMessage, frozen=True, tag_field="type", tag="contextCompaction"
+):
     """A ThreadItem of the kind `contextCompaction`."""
 
     id: str = ""
@@ -736,7 +750,7 @@ class ContextCompactionThreadItem(Message, frozen=True, tag_field="type", tag="c
     started_at_ms: int | None = None
 
 
-class ForeignThreadItem(Message, frozen=True, tag_field="type", tag="?"):
+class ForeignThreadItem(WireMessage, frozen=True, tag_field="type", tag="?"):
     """A ThreadItem of a kind that this version does not know."""
 
     kind: str = ""
@@ -802,7 +816,7 @@ class CodexErrorKind(StrEnum):
 CodexErrorInfo = str | dict[str, object]
 
 
-class TurnError(Message, frozen=True):
+class TurnError(WireMessage, frozen=True):
     """What the protocol calls a turn error."""
 
     message: str = ""
@@ -815,7 +829,7 @@ TurnItemsView = str
 """Known: notLoaded, summary, full."""
 
 
-class Turn(Message, frozen=True):
+class Turn(WireMessage, frozen=True):
     """What the protocol calls a turn."""
 
     id: str
@@ -829,7 +843,7 @@ class Turn(Message, frozen=True):
     started_at: int | None = None
 
 
-class GitInfo(Message, frozen=True):
+class GitInfo(WireMessage, frozen=True):
     """What the protocol calls a git info."""
 
     branch: str | None = None
@@ -837,7 +851,7 @@ class GitInfo(Message, frozen=True):
     sha: str | None = None
 
 
-class Thread(Message, frozen=True):
+class Thread(WireMessage, frozen=True):
     """What the protocol calls a thread."""
 
     id: str
@@ -874,14 +888,14 @@ class Thread(Message, frozen=True):
     thread_source: str | None = None
 
 
-class ActivePermissionProfile(Message, frozen=True):
+class ActivePermissionProfile(WireMessage, frozen=True):
     """What the protocol calls a active permission profile."""
 
     id: str = ""
     extends: str | None = None
 
 
-class ThreadStartResponse(Message, frozen=True):
+class ThreadStartResponse(WireMessage, frozen=True):
     """What `thread/start` is answered with."""
 
     thread: Thread
@@ -904,7 +918,7 @@ SortDirection = str
 """Known: asc, desc."""
 
 
-class ThreadResumeInitialTurnsPageParams(Message, frozen=True):
+class ThreadResumeInitialTurnsPageParams(WireMessage, frozen=True):
     """What the protocol calls a thread resume initial turns page params."""
 
     items_view: TurnItemsView | None = None
@@ -912,7 +926,7 @@ class ThreadResumeInitialTurnsPageParams(Message, frozen=True):
     sort_direction: SortDirection | None = None
 
 
-class ThreadResumeParams(Message, frozen=True):
+class ThreadResumeParams(WireMessage, frozen=True):
     """What `thread/resume` is asked with."""
 
     thread_id: str
@@ -935,7 +949,7 @@ class ThreadResumeParams(Message, frozen=True):
     service_tier: str | None = None
 
 
-class TurnsPage(Message, frozen=True):
+class TurnsPage(WireMessage, frozen=True):
     """What the protocol calls a turns page."""
 
     data: tuple[Turn, ...] = ()
@@ -943,7 +957,7 @@ class TurnsPage(Message, frozen=True):
     next_cursor: str | None = None
 
 
-class ThreadResumeResponse(Message, frozen=True):
+class ThreadResumeResponse(WireMessage, frozen=True):
     """What `thread/resume` is answered with."""
 
     thread: Thread
@@ -966,7 +980,7 @@ class ThreadResumeResponse(Message, frozen=True):
     turns_backwards_cursor: str | None = None
 
 
-class ThreadForkParams(Message, frozen=True):
+class ThreadForkParams(WireMessage, frozen=True):
     """What `thread/fork` is asked with."""
 
     thread_id: str
@@ -994,7 +1008,7 @@ class ThreadForkParams(Message, frozen=True):
     thread_source: str | None = None
 
 
-class ThreadForkResponse(Message, frozen=True):
+class ThreadForkResponse(WireMessage, frozen=True):
     """What `thread/fork` is answered with."""
 
     thread: Thread
@@ -1013,14 +1027,14 @@ class ThreadForkResponse(Message, frozen=True):
     service_tier: str | None = None
 
 
-class ThreadReadParams(Message, frozen=True):
+class ThreadReadParams(WireMessage, frozen=True):
     """What `thread/read` is asked with."""
 
     thread_id: str
     include_turns: bool | None = None
 
 
-class ThreadReadResponse(Message, frozen=True):
+class ThreadReadResponse(WireMessage, frozen=True):
     """What `thread/read` is answered with."""
 
     thread: Thread
@@ -1039,7 +1053,7 @@ ThreadSourceKind = str
 subAgentThreadSpawn, subAgentOther, unknown."""
 
 
-class ThreadListParams(Message, frozen=True):
+class ThreadListParams(WireMessage, frozen=True):
     """What `thread/list` is asked with."""
 
     ancestor_thread_id: str | None = None
@@ -1061,7 +1075,7 @@ class ThreadListParams(Message, frozen=True):
     use_state_db_only: bool | None = None
 
 
-class ThreadListResponse(Message, frozen=True):
+class ThreadListResponse(WireMessage, frozen=True):
     """What `thread/list` is answered with."""
 
     data: tuple[Thread, ...] = ()
@@ -1070,21 +1084,21 @@ class ThreadListResponse(Message, frozen=True):
     read_states: dict[str, object] | None = None
 
 
-class ThreadLoadedListParams(Message, frozen=True):
+class ThreadLoadedListParams(WireMessage, frozen=True):
     """What `thread/loaded/list` is asked with."""
 
     cursor: str | None = None
     limit: int | None = None
 
 
-class ThreadLoadedListResponse(Message, frozen=True):
+class ThreadLoadedListResponse(WireMessage, frozen=True):
     """What `thread/loaded/list` is answered with."""
 
     data: tuple[str, ...] = ()
     next_cursor: str | None = None
 
 
-class ThreadTurnsListParams(Message, frozen=True):
+class ThreadTurnsListParams(WireMessage, frozen=True):
     """What `thread/turns/list` is asked with."""
 
     thread_id: str
@@ -1094,7 +1108,7 @@ class ThreadTurnsListParams(Message, frozen=True):
     sort_direction: SortDirection | None = None
 
 
-class ThreadTurnsListResponse(Message, frozen=True):
+class ThreadTurnsListResponse(WireMessage, frozen=True):
     """What `thread/turns/list` is answered with."""
 
     data: tuple[Turn, ...] = ()
@@ -1102,7 +1116,7 @@ class ThreadTurnsListResponse(Message, frozen=True):
     next_cursor: str | None = None
 
 
-class ThreadItemsListParams(Message, frozen=True):
+class ThreadItemsListParams(WireMessage, frozen=True):
     """What `thread/items/list` is asked with."""
 
     thread_id: str
@@ -1112,7 +1126,7 @@ class ThreadItemsListParams(Message, frozen=True):
     sort_direction: SortDirection | None = None
 
 
-class ThreadItemEntry(Message, frozen=True):
+class ThreadItemEntry(WireMessage, frozen=True):
     """What the protocol calls a thread item entry."""
 
     turn_id: str = ""
@@ -1121,7 +1135,7 @@ class ThreadItemEntry(Message, frozen=True):
     started_at_ms: int | None = None
 
 
-class ThreadItemsListResponse(Message, frozen=True):
+class ThreadItemsListResponse(WireMessage, frozen=True):
     """What `thread/items/list` is answered with."""
 
     data: tuple[ThreadItemEntry, ...] = ()
@@ -1129,50 +1143,50 @@ class ThreadItemsListResponse(Message, frozen=True):
     next_cursor: str | None = None
 
 
-class ThreadSetNameParams(Message, frozen=True):
+class ThreadSetNameParams(WireMessage, frozen=True):
     """What `thread/name/set` is asked with."""
 
     thread_id: str
     name: str
 
 
-class ThreadSetNameResponse(Message, frozen=True):
+class ThreadSetNameResponse(WireMessage, frozen=True):
     """What `thread/name/set` is answered with."""
 
 
-class ThreadArchiveParams(Message, frozen=True):
+class ThreadArchiveParams(WireMessage, frozen=True):
     """What `thread/archive` is asked with."""
 
     thread_id: str
 
 
-class ThreadArchiveResponse(Message, frozen=True):
+class ThreadArchiveResponse(WireMessage, frozen=True):
     """What `thread/archive` is answered with."""
 
 
-class ThreadUnarchiveParams(Message, frozen=True):
+class ThreadUnarchiveParams(WireMessage, frozen=True):
     """What `thread/unarchive` is asked with."""
 
     thread_id: str
 
 
-class ThreadUnarchiveResponse(Message, frozen=True):
+class ThreadUnarchiveResponse(WireMessage, frozen=True):
     """What `thread/unarchive` is answered with."""
 
     thread: Thread
 
 
-class ThreadCompactStartParams(Message, frozen=True):
+class ThreadCompactStartParams(WireMessage, frozen=True):
     """What `thread/compact/start` is asked with."""
 
     thread_id: str
 
 
-class ThreadCompactStartResponse(Message, frozen=True):
+class ThreadCompactStartResponse(WireMessage, frozen=True):
     """What `thread/compact/start` is answered with."""
 
 
-class ThreadUnsubscribeParams(Message, frozen=True):
+class ThreadUnsubscribeParams(WireMessage, frozen=True):
     """What `thread/unsubscribe` is asked with."""
 
     thread_id: str
@@ -1182,13 +1196,13 @@ ThreadUnsubscribeStatus = str
 """Known: notLoaded, notSubscribed, unsubscribed."""
 
 
-class ThreadUnsubscribeResponse(Message, frozen=True):
+class ThreadUnsubscribeResponse(WireMessage, frozen=True):
     """What `thread/unsubscribe` is answered with."""
 
     status: ThreadUnsubscribeStatus = ""
 
 
-class ThreadBackgroundTerminalsListParams(Message, frozen=True):
+class ThreadBackgroundTerminalsListParams(WireMessage, frozen=True):
     """What `thread/backgroundTerminals/list` is asked with."""
 
     thread_id: str
@@ -1196,7 +1210,7 @@ class ThreadBackgroundTerminalsListParams(Message, frozen=True):
     limit: int | None = None
 
 
-class ThreadBackgroundTerminal(Message, frozen=True):
+class ThreadBackgroundTerminal(WireMessage, frozen=True):
     """What the protocol calls a thread background terminal."""
 
     item_id: str = ""
@@ -1208,21 +1222,21 @@ class ThreadBackgroundTerminal(Message, frozen=True):
     rss_kb: int | None = None
 
 
-class ThreadBackgroundTerminalsListResponse(Message, frozen=True):
+class ThreadBackgroundTerminalsListResponse(WireMessage, frozen=True):
     """What `thread/backgroundTerminals/list` is answered with."""
 
     data: tuple[ThreadBackgroundTerminal, ...] = ()
     next_cursor: str | None = None
 
 
-class ThreadBackgroundTerminalsTerminateParams(Message, frozen=True):
+class ThreadBackgroundTerminalsTerminateParams(WireMessage, frozen=True):
     """What `thread/backgroundTerminals/terminate` is asked with."""
 
     thread_id: str
     process_id: str
 
 
-class ThreadBackgroundTerminalsTerminateResponse(Message, frozen=True):
+class ThreadBackgroundTerminalsTerminateResponse(WireMessage, frozen=True):
     """What `thread/backgroundTerminals/terminate` is answered with."""
 
     terminated: bool = False
@@ -1232,7 +1246,7 @@ AdditionalContextKind = str
 """Known: untrusted, application."""
 
 
-class AdditionalContextEntry(Message, frozen=True):
+class AdditionalContextEntry(WireMessage, frozen=True):
     """What the protocol calls a additional context entry."""
 
     kind: AdditionalContextKind
@@ -1248,7 +1262,7 @@ ReasoningSummary = str
 """Known: auto, concise, detailed, none."""
 
 
-class TurnStartParams(Message, frozen=True):
+class TurnStartParams(WireMessage, frozen=True):
     """What `turn/start` is asked with."""
 
     thread_id: str
@@ -1281,13 +1295,13 @@ class TurnStartParams(Message, frozen=True):
     turn_trigger: str | None = None
 
 
-class TurnStartResponse(Message, frozen=True):
+class TurnStartResponse(WireMessage, frozen=True):
     """What `turn/start` is answered with."""
 
     turn: Turn
 
 
-class TurnSteerParams(Message, frozen=True):
+class TurnSteerParams(WireMessage, frozen=True):
     """What `turn/steer` is asked with."""
 
     thread_id: str
@@ -1299,24 +1313,24 @@ class TurnSteerParams(Message, frozen=True):
     responsesapi_client_metadata_patch: dict[str, str] | None = None
 
 
-class TurnSteerResponse(Message, frozen=True):
+class TurnSteerResponse(WireMessage, frozen=True):
     """What `turn/steer` is answered with."""
 
     turn_id: str = ""
 
 
-class TurnInterruptParams(Message, frozen=True):
+class TurnInterruptParams(WireMessage, frozen=True):
     """What `turn/interrupt` is asked with."""
 
     thread_id: str
     turn_id: str
 
 
-class TurnInterruptResponse(Message, frozen=True):
+class TurnInterruptResponse(WireMessage, frozen=True):
     """What `turn/interrupt` is answered with."""
 
 
-class ModelListParams(Message, frozen=True):
+class ModelListParams(WireMessage, frozen=True):
     """What `model/list` is asked with."""
 
     cursor: str | None = None
@@ -1324,7 +1338,7 @@ class ModelListParams(Message, frozen=True):
     limit: int | None = None
 
 
-class ReasoningEffortOption(Message, frozen=True):
+class ReasoningEffortOption(WireMessage, frozen=True):
     """What the protocol calls a reasoning effort option."""
 
     description: str = ""
@@ -1339,7 +1353,7 @@ MultiAgentVersion = str
 """Known: disabled, v1, v2."""
 
 
-class ModelServiceTier(Message, frozen=True):
+class ModelServiceTier(WireMessage, frozen=True):
     """What the protocol calls a model service tier."""
 
     id: str = ""
@@ -1347,7 +1361,7 @@ class ModelServiceTier(Message, frozen=True):
     name: str = ""
 
 
-class Model(Message, frozen=True):
+class Model(WireMessage, frozen=True):
     """What the protocol calls a model."""
 
     id: str = ""
@@ -1371,21 +1385,21 @@ class Model(Message, frozen=True):
     upgrade_info: object = None
 
 
-class ModelListResponse(Message, frozen=True):
+class ModelListResponse(WireMessage, frozen=True):
     """What `model/list` is answered with."""
 
     data: tuple[Model, ...] = ()
     next_cursor: str | None = None
 
 
-class ConfigReadParams(Message, frozen=True):
+class ConfigReadParams(WireMessage, frozen=True):
     """What `config/read` is asked with."""
 
     cwd: str | None = None
     include_layers: bool | None = None
 
 
-class ConfigReadResponse(Message, frozen=True):
+class ConfigReadResponse(WireMessage, frozen=True):
     """What `config/read` is answered with."""
 
     origins: dict[str, object] = field(default_factory=dict[str, object])
@@ -1393,14 +1407,14 @@ class ConfigReadResponse(Message, frozen=True):
     layers: tuple[object, ...] | None = None
 
 
-class CommandExecTerminalSize(Message, frozen=True):
+class CommandExecTerminalSize(WireMessage, frozen=True):
     """PTY size in character cells for `command/exec` PTY sessions."""
 
     cols: int
     rows: int
 
 
-class CommandExecParams(Message, frozen=True):
+class CommandExecParams(WireMessage, frozen=True):
     """What `command/exec` is asked with."""
 
     command: tuple[str, ...]
@@ -1419,7 +1433,7 @@ class CommandExecParams(Message, frozen=True):
     tty: bool | None = None
 
 
-class CommandExecResponse(Message, frozen=True):
+class CommandExecResponse(WireMessage, frozen=True):
     """What `command/exec` is answered with."""
 
     exit_code: int = 0
@@ -1427,19 +1441,19 @@ class CommandExecResponse(Message, frozen=True):
     stdout: str = ""
 
 
-class FsReadFileParams(Message, frozen=True):
+class FsReadFileParams(WireMessage, frozen=True):
     """What `fs/readFile` is asked with."""
 
     path: str
 
 
-class FsReadFileResponse(Message, frozen=True):
+class FsReadFileResponse(WireMessage, frozen=True):
     """What `fs/readFile` is answered with."""
 
     data_base64: str = ""
 
 
-class ErrorNotification(Message, frozen=True):
+class ErrorNotification(WireMessage, frozen=True):
     """The news `error`."""
 
     thread_id: str = ""
@@ -1448,28 +1462,28 @@ class ErrorNotification(Message, frozen=True):
     will_retry: bool = False
 
 
-class WarningNotification(Message, frozen=True):
+class WarningNotification(WireMessage, frozen=True):
     """The news `warning`."""
 
     message: str = ""
     thread_id: str | None = None
 
 
-class TextPosition(Message, frozen=True):
+class TextPosition(WireMessage, frozen=True):
     """What the protocol calls a text position."""
 
     column: int = 0
     line: int = 0
 
 
-class TextRange(Message, frozen=True):
+class TextRange(WireMessage, frozen=True):
     """What the protocol calls a text range."""
 
     end: TextPosition = field(default_factory=TextPosition)
     start: TextPosition = field(default_factory=TextPosition)
 
 
-class ConfigWarningNotification(Message, frozen=True):
+class ConfigWarningNotification(WireMessage, frozen=True):
     """The news `configWarning`."""
 
     summary: str = ""
@@ -1478,70 +1492,70 @@ class ConfigWarningNotification(Message, frozen=True):
     range: TextRange | None = None
 
 
-class DeprecationNoticeNotification(Message, frozen=True):
+class DeprecationNoticeNotification(WireMessage, frozen=True):
     """The news `deprecationNotice`."""
 
     summary: str = ""
     details: str | None = None
 
 
-class ThreadStartedNotification(Message, frozen=True):
+class ThreadStartedNotification(WireMessage, frozen=True):
     """The news `thread/started`."""
 
     thread: Thread
 
 
-class ThreadStatusChangedNotification(Message, frozen=True):
+class ThreadStatusChangedNotification(WireMessage, frozen=True):
     """The news `thread/status/changed`."""
 
     thread_id: str = ""
     status: ThreadStatus = field(default_factory=ForeignThreadStatus)
 
 
-class ThreadArchivedNotification(Message, frozen=True):
+class ThreadArchivedNotification(WireMessage, frozen=True):
     """The news `thread/archived`."""
 
     thread_id: str = ""
 
 
-class ThreadUnarchivedNotification(Message, frozen=True):
+class ThreadUnarchivedNotification(WireMessage, frozen=True):
     """The news `thread/unarchived`."""
 
     thread_id: str = ""
 
 
-class ThreadDeletedNotification(Message, frozen=True):
+class ThreadDeletedNotification(WireMessage, frozen=True):
     """The news `thread/deleted`."""
 
     thread_id: str = ""
 
 
-class ThreadClosedNotification(Message, frozen=True):
+class ThreadClosedNotification(WireMessage, frozen=True):
     """The news `thread/closed`."""
 
     thread_id: str = ""
 
 
-class ThreadRevertedNotification(Message, frozen=True):
+class ThreadRevertedNotification(WireMessage, frozen=True):
     """The news `thread/reverted`."""
 
     thread_id: str = ""
 
 
-class ThreadNameUpdatedNotification(Message, frozen=True):
+class ThreadNameUpdatedNotification(WireMessage, frozen=True):
     """The news `thread/name/updated`."""
 
     thread_id: str = ""
     thread_name: str | None = None
 
 
-class ThreadGoalClearedNotification(Message, frozen=True):
+class ThreadGoalClearedNotification(WireMessage, frozen=True):
     """The news `thread/goal/cleared`."""
 
     thread_id: str = ""
 
 
-class TokenUsageBreakdown(Message, frozen=True):
+class TokenUsageBreakdown(WireMessage, frozen=True):
     """What the protocol calls a token usage breakdown."""
 
     cached_input_tokens: int = 0
@@ -1552,7 +1566,7 @@ class TokenUsageBreakdown(Message, frozen=True):
     cache_write_input_tokens: int = 0
 
 
-class ThreadTokenUsage(Message, frozen=True):
+class ThreadTokenUsage(WireMessage, frozen=True):
     """What the protocol calls a thread token usage."""
 
     last: TokenUsageBreakdown = field(default_factory=TokenUsageBreakdown)
@@ -1560,7 +1574,7 @@ class ThreadTokenUsage(Message, frozen=True):
     model_context_window: int | None = None
 
 
-class ThreadTokenUsageUpdatedNotification(Message, frozen=True):
+class ThreadTokenUsageUpdatedNotification(WireMessage, frozen=True):
     """The news `thread/tokenUsage/updated`."""
 
     thread_id: str = ""
@@ -1568,28 +1582,28 @@ class ThreadTokenUsageUpdatedNotification(Message, frozen=True):
     token_usage: ThreadTokenUsage = field(default_factory=ThreadTokenUsage)
 
 
-class ContextCompactedNotification(Message, frozen=True):
+class ContextCompactedNotification(WireMessage, frozen=True):
     """The news `thread/compacted`."""
 
     thread_id: str = ""
     turn_id: str = ""
 
 
-class TurnStartedNotification(Message, frozen=True):
+class TurnStartedNotification(WireMessage, frozen=True):
     """The news `turn/started`."""
 
     turn: Turn
     thread_id: str = ""
 
 
-class TurnCompletedNotification(Message, frozen=True):
+class TurnCompletedNotification(WireMessage, frozen=True):
     """The news `turn/completed`."""
 
     turn: Turn
     thread_id: str = ""
 
 
-class TurnDiffUpdatedNotification(Message, frozen=True):
+class TurnDiffUpdatedNotification(WireMessage, frozen=True):
     """The news `turn/diff/updated`."""
 
     thread_id: str = ""
@@ -1601,14 +1615,14 @@ TurnPlanStepStatus = str
 """Known: pending, inProgress, completed."""
 
 
-class TurnPlanStep(Message, frozen=True):
+class TurnPlanStep(WireMessage, frozen=True):
     """What the protocol calls a turn plan step."""
 
     status: TurnPlanStepStatus = ""
     step: str = ""
 
 
-class TurnPlanUpdatedNotification(Message, frozen=True):
+class TurnPlanUpdatedNotification(WireMessage, frozen=True):
     """The news `turn/plan/updated`."""
 
     thread_id: str = ""
@@ -1617,7 +1631,7 @@ class TurnPlanUpdatedNotification(Message, frozen=True):
     explanation: str | None = None
 
 
-class ItemStartedNotification(Message, frozen=True):
+class ItemStartedNotification(WireMessage, frozen=True):
     """The news `item/started`."""
 
     thread_id: str = ""
@@ -1626,7 +1640,7 @@ class ItemStartedNotification(Message, frozen=True):
     started_at_ms: int = 0
 
 
-class ItemCompletedNotification(Message, frozen=True):
+class ItemCompletedNotification(WireMessage, frozen=True):
     """The news `item/completed`."""
 
     thread_id: str = ""
@@ -1635,7 +1649,7 @@ class ItemCompletedNotification(Message, frozen=True):
     completed_at_ms: int = 0
 
 
-class AgentMessageDeltaNotification(Message, frozen=True):
+class AgentMessageDeltaNotification(WireMessage, frozen=True):
     """The news `item/agentMessage/delta`."""
 
     thread_id: str = ""
@@ -1644,7 +1658,7 @@ class AgentMessageDeltaNotification(Message, frozen=True):
     delta: str = ""
 
 
-class PlanDeltaNotification(Message, frozen=True):
+class PlanDeltaNotification(WireMessage, frozen=True):
     """The news `item/plan/delta`."""
 
     thread_id: str = ""
@@ -1653,7 +1667,7 @@ class PlanDeltaNotification(Message, frozen=True):
     delta: str = ""
 
 
-class ReasoningSummaryTextDeltaNotification(Message, frozen=True):
+class ReasoningSummaryTextDeltaNotification(WireMessage, frozen=True):
     """The news `item/reasoning/summaryTextDelta`."""
 
     thread_id: str = ""
@@ -1663,7 +1677,7 @@ class ReasoningSummaryTextDeltaNotification(Message, frozen=True):
     summary_index: int = 0
 
 
-class ReasoningSummaryPartAddedNotification(Message, frozen=True):
+class ReasoningSummaryPartAddedNotification(WireMessage, frozen=True):
     """The news `item/reasoning/summaryPartAdded`."""
 
     thread_id: str = ""
@@ -1672,7 +1686,7 @@ class ReasoningSummaryPartAddedNotification(Message, frozen=True):
     summary_index: int = 0
 
 
-class ReasoningTextDeltaNotification(Message, frozen=True):
+class ReasoningTextDeltaNotification(WireMessage, frozen=True):
     """The news `item/reasoning/textDelta`."""
 
     thread_id: str = ""
@@ -1682,7 +1696,7 @@ class ReasoningTextDeltaNotification(Message, frozen=True):
     delta: str = ""
 
 
-class CommandExecutionOutputDeltaNotification(Message, frozen=True):
+class CommandExecutionOutputDeltaNotification(WireMessage, frozen=True):
     """The news `item/commandExecution/outputDelta`."""
 
     thread_id: str = ""
@@ -1691,7 +1705,7 @@ class CommandExecutionOutputDeltaNotification(Message, frozen=True):
     delta: str = ""
 
 
-class TerminalInteractionNotification(Message, frozen=True):
+class TerminalInteractionNotification(WireMessage, frozen=True):
     """The news `item/commandExecution/terminalInteraction`."""
 
     thread_id: str = ""
@@ -1701,7 +1715,7 @@ class TerminalInteractionNotification(Message, frozen=True):
     stdin: str = ""
 
 
-class FileChangeOutputDeltaNotification(Message, frozen=True):
+class FileChangeOutputDeltaNotification(WireMessage, frozen=True):
     """The news `item/fileChange/outputDelta`."""
 
     thread_id: str = ""
@@ -1710,7 +1724,7 @@ class FileChangeOutputDeltaNotification(Message, frozen=True):
     delta: str = ""
 
 
-class FileChangePatchUpdatedNotification(Message, frozen=True):
+class FileChangePatchUpdatedNotification(WireMessage, frozen=True):
     """The news `item/fileChange/patchUpdated`."""
 
     thread_id: str = ""
@@ -1719,7 +1733,7 @@ class FileChangePatchUpdatedNotification(Message, frozen=True):
     changes: tuple[FileUpdateChange, ...] = ()
 
 
-class McpToolCallProgressNotification(Message, frozen=True):
+class McpToolCallProgressNotification(WireMessage, frozen=True):
     """The news `item/mcpToolCall/progress`."""
 
     thread_id: str = ""
@@ -1731,7 +1745,7 @@ class McpToolCallProgressNotification(Message, frozen=True):
 RequestId = str | int
 
 
-class ServerRequestResolvedNotification(Message, frozen=True):
+class ServerRequestResolvedNotification(WireMessage, frozen=True):
     """The news `serverRequest/resolved`."""
 
     thread_id: str = ""
@@ -1746,7 +1760,7 @@ McpServerStartupFailureReason = str
 """Known: reauthenticationRequired."""
 
 
-class McpServerStatusUpdatedNotification(Message, frozen=True):
+class McpServerStatusUpdatedNotification(WireMessage, frozen=True):
     """The news `mcpServer/startupStatus/updated`."""
 
     name: str = ""
@@ -1756,7 +1770,7 @@ class McpServerStatusUpdatedNotification(Message, frozen=True):
     failure_reason: McpServerStartupFailureReason | None = None
 
 
-class CreditsSnapshot(Message, frozen=True):
+class CreditsSnapshot(WireMessage, frozen=True):
     """What the protocol calls a credits snapshot."""
 
     has_credits: bool = False
@@ -1764,7 +1778,7 @@ class CreditsSnapshot(Message, frozen=True):
     balance: str | None = None
 
 
-class SpendControlLimitSnapshot(Message, frozen=True):
+class SpendControlLimitSnapshot(WireMessage, frozen=True):
     """What the protocol calls a spend control limit snapshot."""
 
     limit: str = ""
@@ -1778,7 +1792,7 @@ PlanType = str
 self_serve_business_usage_based, business, ent26, enterprise_cbp_automation, …."""
 
 
-class RateLimitWindow(Message, frozen=True):
+class RateLimitWindow(WireMessage, frozen=True):
     """What the protocol calls a rate limit window."""
 
     used_percent: int = 0
@@ -1792,7 +1806,7 @@ workspace_member_credits_depleted, workspace_owner_usage_limit_reached,
 workspace_member_usage_limit_reached."""
 
 
-class RateLimitSnapshot(Message, frozen=True):
+class RateLimitSnapshot(WireMessage, frozen=True):
     """What the protocol calls a rate limit snapshot."""
 
     credits: CreditsSnapshot | None = None
@@ -1807,7 +1821,7 @@ class RateLimitSnapshot(Message, frozen=True):
     spend_control_reached: bool | None = None
 
 
-class AccountRateLimitsUpdatedNotification(Message, frozen=True):
+class AccountRateLimitsUpdatedNotification(WireMessage, frozen=True):
     """The news `account/rateLimits/updated`."""
 
     rate_limits: RateLimitSnapshot = field(default_factory=RateLimitSnapshot)
@@ -1817,7 +1831,7 @@ ModelRerouteReason = str
 """Known: highRiskCyberActivity."""
 
 
-class ModelReroutedNotification(Message, frozen=True):
+class ModelReroutedNotification(WireMessage, frozen=True):
     """The news `model/rerouted`."""
 
     thread_id: str = ""
@@ -1839,7 +1853,7 @@ NetworkApprovalProtocol = str
 """Known: http, https, socks5Tcp, socks5Udp."""
 
 
-class NetworkApprovalContext(Message, frozen=True):
+class NetworkApprovalContext(WireMessage, frozen=True):
     """What the protocol calls a network approval context."""
 
     host: str = ""
@@ -1850,14 +1864,14 @@ NetworkPolicyRuleAction = str
 """Known: allow, deny."""
 
 
-class NetworkPolicyAmendment(Message, frozen=True):
+class NetworkPolicyAmendment(WireMessage, frozen=True):
     """What the protocol calls a network policy amendment."""
 
     action: NetworkPolicyRuleAction
     host: str
 
 
-class CommandExecutionRequestApprovalParams(Message, frozen=True):
+class CommandExecutionRequestApprovalParams(WireMessage, frozen=True):
     """What the server asks with `item/commandExecution/requestApproval`."""
 
     item_id: str
@@ -1878,13 +1892,13 @@ class CommandExecutionRequestApprovalParams(Message, frozen=True):
     reason: str | None = None
 
 
-class CommandExecutionRequestApprovalResponse(Message, frozen=True):
+class CommandExecutionRequestApprovalResponse(WireMessage, frozen=True):
     """What `item/commandExecution/requestApproval` is to be answered with."""
 
     decision: CommandExecutionApprovalDecision
 
 
-class FileChangeRequestApprovalParams(Message, frozen=True):
+class FileChangeRequestApprovalParams(WireMessage, frozen=True):
     """What the server asks with `item/fileChange/requestApproval`."""
 
     item_id: str
@@ -1899,13 +1913,13 @@ FileChangeApprovalDecision = str
 """Known: accept, acceptForSession, decline, cancel."""
 
 
-class FileChangeRequestApprovalResponse(Message, frozen=True):
+class FileChangeRequestApprovalResponse(WireMessage, frozen=True):
     """What `item/fileChange/requestApproval` is to be answered with."""
 
     decision: FileChangeApprovalDecision
 
 
-class PermissionsRequestApprovalParams(Message, frozen=True):
+class PermissionsRequestApprovalParams(WireMessage, frozen=True):
     """What the server asks with `item/permissions/requestApproval`."""
 
     permissions: object
@@ -1922,7 +1936,7 @@ PermissionGrantScope = str
 """Known: turn, session."""
 
 
-class PermissionsRequestApprovalResponse(Message, frozen=True):
+class PermissionsRequestApprovalResponse(WireMessage, frozen=True):
     """What `item/permissions/requestApproval` is to be answered with."""
 
     permissions: object
@@ -1930,14 +1944,14 @@ class PermissionsRequestApprovalResponse(Message, frozen=True):
     strict_auto_review: bool | None = None
 
 
-class ToolRequestUserInputOption(Message, frozen=True):
+class ToolRequestUserInputOption(WireMessage, frozen=True):
     """EXPERIMENTAL."""
 
     description: str = ""
     label: str = ""
 
 
-class ToolRequestUserInputQuestion(Message, frozen=True):
+class ToolRequestUserInputQuestion(WireMessage, frozen=True):
     """EXPERIMENTAL."""
 
     id: str = ""
@@ -1948,7 +1962,7 @@ class ToolRequestUserInputQuestion(Message, frozen=True):
     options: tuple[ToolRequestUserInputOption, ...] | None = None
 
 
-class ToolRequestUserInputParams(Message, frozen=True):
+class ToolRequestUserInputParams(WireMessage, frozen=True):
     """What the server asks with `item/tool/requestUserInput`."""
 
     thread_id: str = ""
@@ -1959,19 +1973,19 @@ class ToolRequestUserInputParams(Message, frozen=True):
     auto_resolution_ms: int | None = None
 
 
-class ToolRequestUserInputAnswer(Message, frozen=True):
+class ToolRequestUserInputAnswer(WireMessage, frozen=True):
     """EXPERIMENTAL."""
 
     answers: tuple[str, ...]
 
 
-class ToolRequestUserInputResponse(Message, frozen=True):
+class ToolRequestUserInputResponse(WireMessage, frozen=True):
     """What `item/tool/requestUserInput` is to be answered with."""
 
     answers: dict[str, ToolRequestUserInputAnswer]
 
 
-class DynamicToolCallParams(Message, frozen=True):
+class DynamicToolCallParams(WireMessage, frozen=True):
     """What the server asks with `item/tool/call`."""
 
     thread_id: str = ""
@@ -1982,14 +1996,14 @@ class DynamicToolCallParams(Message, frozen=True):
     namespace: str | None = None
 
 
-class DynamicToolCallResponse(Message, frozen=True):
+class DynamicToolCallResponse(WireMessage, frozen=True):
     """What `item/tool/call` is to be answered with."""
 
     content_items: tuple[DynamicToolCallOutputContentItem, ...]
     success: bool
 
 
-class McpServerElicitationRequestParams(Message, frozen=True):
+class McpServerElicitationRequestParams(WireMessage, frozen=True):
     """What the server asks with `mcpServer/elicitation/request`."""
 
     thread_id: str = ""
@@ -2010,7 +2024,7 @@ McpServerElicitationAction = str
 """Known: accept, decline, cancel."""
 
 
-class McpServerElicitationRequestResponse(Message, frozen=True):
+class McpServerElicitationRequestResponse(WireMessage, frozen=True):
     """What `mcpServer/elicitation/request` is to be answered with."""
 
     action: McpServerElicitationAction
@@ -2018,7 +2032,7 @@ class McpServerElicitationRequestResponse(Message, frozen=True):
     content: dict[str, object] | None = None
 
 
-RESULTS: dict[str, type[Message]] = {
+RESULTS: dict[str, type[WireMessage]] = {
     "initialize": InitializeResponse,
     "thread/start": ThreadStartResponse,
     "thread/resume": ThreadResumeResponse,
@@ -2046,7 +2060,7 @@ RESULTS: dict[str, type[Message]] = {
 """What each request is answered with."""
 
 
-NOTIFICATIONS: dict[str, type[Message]] = {
+NOTIFICATIONS: dict[str, type[WireMessage]] = {
     "error": ErrorNotification,
     "warning": WarningNotification,
     "configWarning": ConfigWarningNotification,
@@ -2086,7 +2100,7 @@ NOTIFICATIONS: dict[str, type[Message]] = {
 """What each piece of news from the server says."""
 
 
-SERVER_REQUESTS: dict[str, type[Message]] = {
+SERVER_REQUESTS: dict[str, type[WireMessage]] = {
     "item/commandExecution/requestApproval": CommandExecutionRequestApprovalParams,
     "item/fileChange/requestApproval": FileChangeRequestApprovalParams,
     "item/permissions/requestApproval": PermissionsRequestApprovalParams,

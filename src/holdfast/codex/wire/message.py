@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+class WireMessage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     """A record read from the wire or to be written to it.
 
     Members that this version does not know are ignored; what has its default value is not

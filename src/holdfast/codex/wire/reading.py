@@ -17,7 +17,7 @@ from msgspec import Raw
 from msgspec.json import decode
 
 from holdfast.codex.wire.generated import CodexErrorInfo, CodexErrorKind
-from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.message import WireMessage
 from holdfast.rpc.failures import AnswerInvalid, ParamsInvalid
 
 FOREIGN = "?"  # the tag that no server sends
@@ -25,7 +25,7 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _EMPTY = (b"", b"null")  # what a peer may send for a record without members
 _REASON_MAX = 500
 
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", bound=WireMessage)
 
 
 def read_params(method: str, wanted: type[M], params: Raw) -> M:
@@ -124,8 +124,8 @@ def _record(value: object, wanted: type[M]) -> M:
     return wanted(**members)
 
 
-def _is_record(wanted: object) -> TypeGuard[type[Message]]:
-    return isinstance(wanted, type) and issubclass(wanted, Message)
+def _is_record(wanted: object) -> TypeGuard[type[WireMessage]]:
+    return isinstance(wanted, type) and issubclass(wanted, WireMessage)
 
 
 def _is_object(value: object) -> TypeGuard[dict[str, object]]:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.confine.failures import ForeignOwners, PlaceHeld, PlaceUnavailable
-from holdfast.confine.model import Holder, PlaceSpec, Step
-from holdfast.confine.place.holder import Refused, layers, prepared
+from holdfast.confine.model import Holder, PlaceSpec, PlaceStep
+from holdfast.confine.place.holder import PlaceStepRefused, layers, prepared
 from holdfast.confine.place.id_mapping import is_mapped, known_in, narrow, wide
 from holdfast.confine.place.place import (
     LOCK_NAME,
@@ -41,7 +41,7 @@ _DENIED = (errno.EPERM, errno.EACCES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class MachineFacts:
     """What is known of the machine: its switches, None where it has no such switch.
 
     `filesystem` is the one of the draft; `mounted_below` is something mounted inside the project.
@@ -54,30 +54,30 @@ class Machine:
     mounted_below: str | None = None
 
 
-def reason(step: Step, number: int, machine: Machine) -> str:
+def reason(step: PlaceStep, number: int, machine: MachineFacts) -> str:
     """Why a step failed with this number of the system; 0 if who was to do it just ended."""
     if number in _NOBODY:
         return _NOBODY[number]
-    if step in (Step.NAMESPACES, Step.MAPS):
+    if step in (PlaceStep.NAMESPACES, PlaceStep.MAPS):
         return _without_namespaces(number, machine)
     if machine.is_restricted_by_apparmor and number in _DENIED:
         return _APPARMOR
-    if step is Step.OVERLAY:
+    if step is PlaceStep.OVERLAY:
         return _without_overlay(number, machine)
-    if step is Step.PROC and number == errno.EPERM:
+    if step is PlaceStep.PROC and number == errno.EPERM:
         return "this is a container, and parts of its /proc are covered"
     return f"{_WORDS[step]}: {errno.errorcode.get(number, str(number))}"
 
 
 _APPARMOR = "AppArmor keeps user namespaces from programs that it has no profile for"
 _WORDS = {
-    Step.HIDING: "the draft's own files cannot be hidden",
-    Step.PROC: "there can be no /proc of its own",
-    Step.PROGRAM: "`sleep` cannot be run",
+    PlaceStep.HIDING: "the draft's own files cannot be hidden",
+    PlaceStep.PROC: "there can be no /proc of its own",
+    PlaceStep.PROGRAM: "`sleep` cannot be run",
 }
 
 
-def _without_namespaces(number: int, machine: Machine) -> str:
+def _without_namespaces(number: int, machine: MachineFacts) -> str:
     if machine.namespaces_max == 0:
         return "user namespaces are switched off: user.max_user_namespaces is 0"
     if machine.is_clone_unprivileged is False:
@@ -91,7 +91,7 @@ def _without_namespaces(number: int, machine: Machine) -> str:
     return "user namespaces are forbidden here, by a container or a filter of system calls"
 
 
-def _without_overlay(number: int, machine: Machine) -> str:
+def _without_overlay(number: int, machine: MachineFacts) -> str:
     if machine.mounted_below is not None:
         return f"something else is mounted inside it, at {machine.mounted_below}"
     if number == errno.ENODEV:
@@ -106,14 +106,14 @@ def _without_overlay(number: int, machine: Machine) -> str:
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
-def machine_for(spec: PlaceSpec) -> Machine:
+def machine_for(spec: PlaceSpec) -> MachineFacts:
     """What is known of the machine, for one who wants such a place."""
     mounts = list(_mounts())
     around = [(len(point), kind) for point, kind in mounts if _is_within(spec.directory, point)]
     below = [point for point, _ in mounts for path in spec.covered if _is_within(point, path + "/")]
     clone = _switch("kernel/unprivileged_userns_clone")
     apparmor = _switch("kernel/apparmor_restrict_unprivileged_userns")
-    return Machine(
+    return MachineFacts(
         namespaces_max=_switch("user/max_user_namespaces"),
         is_clone_unprivileged=None if clone is None else clone > 0,
         is_restricted_by_apparmor=None if apparmor is None else apparmor > 0,
@@ -217,7 +217,7 @@ def create(spec: PlaceSpec) -> Place:
                     raise PlaceHeld(directory=spec.directory)
                 holder = _held(spec, lock, is_new=is_new)
             undone.pop_all()
-    except Refused as refused:
+    except PlaceStepRefused as refused:
         why = reason(refused.step, refused.number, machine_for(spec))
         raise PlaceUnavailable(directory=spec.project, reason=why) from refused
     except OSError as error:
@@ -260,7 +260,7 @@ def _held(spec: PlaceSpec, lock: int, *, is_new: bool) -> Holder:
         with prepare(spec, lock, mark) as holding:
             holder = record(mark, holding.pid)
             if holder is None:
-                raise Refused(Step.PROGRAM, 0)
+                raise PlaceStepRefused(PlaceStep.PROGRAM, 0)
             holding.confirm()
         undone.pop_all()
     return holder

@@ -34,7 +34,7 @@ def _open_plainly(root: int, path: bytes, flags: int, mode: int) -> int:
     return os.open(path, flags, mode, dir_fd=root)
 
 
-class Reached(ABC):
+class FileOperations(ABC):
     """What can be done to files wherever they, and the directories they are in, can be opened."""
 
     @abstractmethod
@@ -132,7 +132,7 @@ class Reached(ABC):
         """Raise if what has this name in a directory may not be changed."""
 
 
-class Rooted(Reached):
+class MergedRootFiles(FileOperations):
     """The files below a root; raises `OSError` as the system does."""
 
     def __init__(self, root: int, opener: Opener = open_in_root) -> None:
@@ -228,10 +228,10 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND
 _PATH = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 
 
-class Gated(Reached):
+class NamespaceFiles(FileOperations):
     """The same files as below a root, as far as the gate lets anyone; it owns nothing."""
 
-    def __init__(self, files: Rooted, gate: Gate) -> None:
+    def __init__(self, files: MergedRootFiles, gate: Gate) -> None:
         self._files, self._gate = files, gate
 
     def open(self, path: bytes, flags: int, *, mode: int = 0o666) -> int:

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
 
 import holdfast.confine.kernel as kernel
-from holdfast.confine.model import PlaceSpec, Step
+from holdfast.confine.model import PlaceSpec, PlaceStep
 from holdfast.confine.place import id_mapping as mapping
 
 MARK: Final = "HOLDFAST_PLACE"
@@ -37,10 +37,10 @@ _UNSEEN: Final = kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV | kernel.
 _PLAIN: Final = kernel.MS_NOSUID | kernel.MS_NODEV
 
 
-class Refused(Exception):
+class PlaceStepRefused(Exception):
     """The kernel refused a step, or who was to do it ended (then there is no number)."""
 
-    def __init__(self, step: Step, number: int) -> None:
+    def __init__(self, step: PlaceStep, number: int) -> None:
         super().__init__(step, number)
         self.step, self.number = step, number
 
@@ -54,8 +54,8 @@ class Holding:
 
     def confirm(self) -> None:
         """Let it hold the place from now on, whatever becomes of us."""
-        _tell(self._ours, _GO, Step.PROGRAM)
-        _heard(self._ours, b"", Step.PROGRAM)
+        _tell(self._ours, _GO, PlaceStep.PROGRAM)
+        _heard(self._ours, b"", PlaceStep.PROGRAM)
 
 
 @contextmanager
@@ -75,10 +75,10 @@ def prepared(spec: PlaceSpec, lock: int, mark: str) -> Generator[Holding]:
             _between(spec, lock, mark, theirs)
         theirs.close()
         try:
-            _heard(ours, _UNSHARED, Step.NAMESPACES)
+            _heard(ours, _UNSHARED, PlaceStep.NAMESPACES)
             _map(between)
-            _tell(ours, _MAPPED, Step.NAMESPACES)
-            yield Holding(_heard(ours, _READY, Step.OVERLAY), ours)
+            _tell(ours, _MAPPED, PlaceStep.NAMESPACES)
+            yield Holding(_heard(ours, _READY, PlaceStep.OVERLAY), ours)
         finally:
             ours.close()
             os.waitpid(between, 0)
@@ -101,7 +101,7 @@ def main() -> None:
             if sys.stdin.readline():
                 holding.confirm()
                 _say({})
-    except Refused as refused:
+    except PlaceStepRefused as refused:
         _say({"step": refused.step, "number": refused.number})
 
 
@@ -110,24 +110,24 @@ def _say(what: dict[str, object]) -> None:
     sys.stdout.flush()
 
 
-def _tell(ours: socket.socket, word: bytes, step: Step) -> None:
+def _tell(ours: socket.socket, word: bytes, step: PlaceStep) -> None:
     try:
         ours.send(word)
     except OSError as error:  # there is nobody
-        raise Refused(step, 0) from error
+        raise PlaceStepRefused(step, 0) from error
 
 
-def _heard(ours: socket.socket, expected: bytes, step: Step) -> int:
+def _heard(ours: socket.socket, expected: bytes, step: PlaceStep) -> int:
     """The number of the one who says what is expected; anything else is a refusal."""
     try:
         said, more, _, _ = ours.recvmsg(64, socket.CMSG_SPACE(_CREDENTIALS.size))
     except TimeoutError as error:
-        raise Refused(step, errno.ETIMEDOUT) from error
+        raise PlaceStepRefused(step, errno.ETIMEDOUT) from error
     if said.startswith(_FAILED):
         refused, number = said[1:].decode("ascii").split()
-        raise Refused(Step(refused), int(number))
+        raise PlaceStepRefused(PlaceStep(refused), int(number))
     if said != expected:
-        raise Refused(step, 0)
+        raise PlaceStepRefused(step, 0)
     return _CREDENTIALS.unpack(more[0][2])[0] if said else 0
 
 
@@ -142,7 +142,7 @@ def _map(pid: int) -> None:
         _write(pid, "uid_map", mapping.written(mapping.narrow(os.geteuid())))
         _write(pid, "gid_map", mapping.written(mapping.narrow(os.getegid())))
     except OSError as error:
-        raise Refused(Step.MAPS, error.errno or 0) from error
+        raise PlaceStepRefused(PlaceStep.MAPS, error.errno or 0) from error
 
 
 def _wide(kind: str, own: int) -> Sequence[mapping.Extent]:
@@ -157,16 +157,16 @@ def _write(pid: int, name: str, text: str) -> None:
 
 def _between(spec: PlaceSpec, lock: int, mark: str, theirs: socket.socket) -> NoReturn:
     """Leave the namespaces, and bear the one who will hold the new ones."""
-    step = Step.NAMESPACES
+    step = PlaceStep.NAMESPACES
     try:
         os.setsid()
         kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS | kernel.CLONE_NEWPID)
         theirs.send(_UNSHARED)
         if theirs.recv(1) == _MAPPED and os.fork() == 0:
             kernel.mount(None, b"/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
-            step = Step.OVERLAY
+            step = PlaceStep.OVERLAY
             _cover(spec)
-            step = Step.HIDING
+            step = PlaceStep.HIDING
             for directory in (spec.directory, *spec.hidden):
                 kernel.mount(
                     b"tmpfs",
@@ -175,9 +175,9 @@ def _between(spec: PlaceSpec, lock: int, mark: str, theirs: socket.socket) -> No
                     flags=_UNSEEN,
                     options=b"mode=0,size=4k",
                 )
-            step = Step.PROC
+            step = PlaceStep.PROC
             kernel.mount(b"proc", b"/proc", b"proc", flags=_PLAIN | kernel.MS_NOEXEC)
-            step = Step.PROGRAM
+            step = PlaceStep.PROGRAM
             theirs.send(_READY)
             if theirs.recv(1) == _GO:
                 _sleep(lock, mark, theirs)

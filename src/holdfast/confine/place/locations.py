@@ -16,7 +16,7 @@ from holdfast.confine.policy import is_within
 _NAME = "place.json"
 
 
-class Whereabouts(msgspec.Struct, frozen=True):
+class LayerLocations(msgspec.Struct, frozen=True):
     """A draft and what it covers, in any bytes; of the machine itself, nothing."""
 
     directory: bytes = b""
@@ -32,7 +32,7 @@ class Whereabouts(msgspec.Struct, frozen=True):
 
 def remember_layers(state: Path, holder: Holder | None) -> None:
     """Write down in which draft the sandboxes of a state directory work, or that in none."""
-    told = msgspec.json.encode(Whereabouts() if holder is None else _whereabouts(holder))
+    told = msgspec.json.encode(LayerLocations() if holder is None else _whereabouts(holder))
     path = state / _NAME
     with suppress(FileNotFoundError):
         if path.read_bytes() == told:
@@ -43,16 +43,16 @@ def remember_layers(state: Path, holder: Holder | None) -> None:
     following.rename(path)
 
 
-def remembered(state: Path) -> Whereabouts | None:
+def remembered(state: Path) -> LayerLocations | None:
     """What was written down; without that it is the machine itself, and None if it is spoiled."""
     try:
-        return msgspec.json.decode((state / _NAME).read_bytes(), type=Whereabouts)
+        return msgspec.json.decode((state / _NAME).read_bytes(), type=LayerLocations)
     except FileNotFoundError:
-        return Whereabouts()
+        return LayerLocations()
     except (OSError, msgspec.MsgspecError):
         return None
 
 
-def _whereabouts(holder: Holder) -> Whereabouts:
+def _whereabouts(holder: Holder) -> LayerLocations:
     covered = (holder.project, *holder.also)
-    return Whereabouts(os.fsencode(holder.directory), tuple(map(os.fsencode, covered)))
+    return LayerLocations(os.fsencode(holder.directory), tuple(map(os.fsencode, covered)))

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from holdfast.confine.failures import PlaceLost, PlaceStuck
 from holdfast.confine.model import Holder, LivingPlace, PlaceSpec
-from holdfast.confine.place.files import Rooted
+from holdfast.confine.place.files import MergedRootFiles
 from holdfast.confine.place.holder import MARK
 from holdfast.world import (
     SystemProcess,
@@ -189,7 +189,7 @@ class Place:
     """
 
     def __init__(
-        self, files: Rooted, namespaces: tuple[int, ...] = (), holder: Holder | None = None
+        self, files: MergedRootFiles, namespaces: tuple[int, ...] = (), holder: Holder | None = None
     ) -> None:
         self.holder = holder
         self.namespaces = namespaces
@@ -199,7 +199,7 @@ class Place:
     @classmethod
     def plain(cls) -> Self:
         """This machine itself."""
-        return cls(Rooted.on_machine())
+        return cls(MergedRootFiles.on_machine())
 
     @classmethod
     def held_by(cls, holder: Holder) -> Self:
@@ -218,7 +218,7 @@ class Place:
                 if isinstance(error, PermissionError) and _is_there(holder):
                     raise  # else its number is another's now, and perhaps another user's
                 raise PlaceLost(directory=holder.directory) from error
-            place = cls(Rooted(root), tuple(namespaces), holder)
+            place = cls(MergedRootFiles(root), tuple(namespaces), holder)
             place._life = life
             # All that was opened was opened of this very process if it is still there now.
             if place.is_lost or not _is_there(holder):
@@ -232,7 +232,7 @@ class Place:
         return self._life is not None and _has_ended(self._life, 0.0)
 
     @property
-    def files(self) -> Rooted:
+    def files(self) -> MergedRootFiles:
         """The files of this place; raises PlaceLost rather than write to what nobody sees."""
         if self.holder is not None and self.is_lost:
             raise PlaceLost(directory=self.holder.directory)

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from holdfast.confine.model import PlaceSpec, Step
-from holdfast.confine.place.holder import Refused
+from holdfast.confine.model import PlaceSpec, PlaceStep
+from holdfast.confine.place.holder import PlaceStepRefused
 
 _BOOT = """
 import sys
@@ -58,7 +58,7 @@ def _say(process: subprocess.Popen[bytes], what: dict[str, object]) -> None:
     try:
         process.stdin.write(json.dumps(what).encode("ascii") + b"\n")
     except BrokenPipeError as error:
-        raise Refused(Step.PROGRAM, 0) from error
+        raise PlaceStepRefused(PlaceStep.PROGRAM, 0) from error
 
 
 def _heard(process: subprocess.Popen[bytes]) -> dict[str, Any]:  # Any: as json declares it
@@ -67,5 +67,5 @@ def _heard(process: subprocess.Popen[bytes]) -> dict[str, Any]:  # Any: as json 
         process.stdout.readline() or '{"step": "program"}'
     )  # as above
     if "step" in said:
-        raise Refused(Step(said["step"]), said.get("number", 0))
+        raise PlaceStepRefused(PlaceStep(said["step"]), said.get("number", 0))
     return said

@@ -15,13 +15,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from holdfast.confine.entry import Entry, enter
+from holdfast.confine.entry import ProcessEntry, enter
 from holdfast.confine.failures import SandboxFailed
-from holdfast.confine.policy import Policy
+from holdfast.confine.policy import SandboxPolicy
 from holdfast.confine.probes import attempts, neighbour
 from holdfast.confine.probes.attempts import ATTEMPTS, DESCRIPTOR, Scene
 from holdfast.confine.probes.neighbour import SIGNALLED
-from holdfast.confine.sandbox.sandbox import Shut, shut_in
+from holdfast.confine.sandbox.sandbox import SandboxedEntry, prepare_sandbox
 
 # Set the scene for the probes: something outside, a workspace, and a process beside them.
 
@@ -59,7 +59,7 @@ _PATH: Final = "/usr/bin:/bin"
 _UNWITNESSED: Final = "it was sent to nobody"
 
 
-class Verdict(StrEnum):
+class ProbeVerdict(StrEnum):
     """What became of a probe."""
 
     CONTAINED = "contained"
@@ -68,16 +68,16 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProbeFinding:
     """One probe: what it tries, what became of it, and what refused it, if anything did."""
 
     name: str
     tries: str
-    verdict: Verdict
+    verdict: ProbeVerdict
     why: str
 
 
-def probe(policy: Policy | None = None, *, state: Path) -> tuple[Finding, ...]:
+def probe(policy: SandboxPolicy | None = None, *, state: Path) -> tuple[ProbeFinding, ...]:
     """Try every way out of the sandbox that a policy makes here; the workspace is a probe's own.
 
     A way that is closed on this machine even without a sandbox proves nothing: it is said to be
@@ -87,32 +87,34 @@ def probe(policy: Policy | None = None, *, state: Path) -> tuple[Finding, ...]:
         with staged(Path(plain)) as scene:
             without = attempted(trying(scene), scene)
         with staged(Path(shut)) as scene:
-            asked = policy or Policy()
+            asked = policy or SandboxPolicy()
             allowed = replace(
                 asked,
                 readable=(*asked.readable, *readable_for_python()),
                 writable=(scene.workspace,),
             )
-            with shut_in(trying(scene), allowed, state=state) as made:
+            with prepare_sandbox(trying(scene), allowed, state=state) as made:
                 within = attempted(made, scene)
     return findings(without, within)
 
 
-def findings(without: dict[str, str | None], within: dict[str, str | None]) -> tuple[Finding, ...]:
+def findings(
+    without: dict[str, str | None], within: dict[str, str | None]
+) -> tuple[ProbeFinding, ...]:
     """What follows from why each way was closed without a sandbox, and in one."""
-    found: list[Finding] = []
+    found: list[ProbeFinding] = []
     for attempt in ATTEMPTS:
         name, tries = attempt.__name__, (attempt.__doc__ or "").strip()
-        verdict, why = Verdict.CONTAINED, within[name]
+        verdict, why = ProbeVerdict.CONTAINED, within[name]
         if within[name] is None:
-            verdict, why = Verdict.ESCAPED, ""
+            verdict, why = ProbeVerdict.ESCAPED, ""
         elif without[name] is not None:
-            verdict, why = Verdict.NOT_APPLICABLE, f"without a sandbox, too: {without[name]}"
-        found.append(Finding(name, tries, verdict, why or ""))
+            verdict, why = ProbeVerdict.NOT_APPLICABLE, f"without a sandbox, too: {without[name]}"
+        found.append(ProbeFinding(name, tries, verdict, why or ""))
     return tuple(found)
 
 
-def attempted(tried: Entry | Shut, scene: Scene) -> dict[str, str | None]:
+def attempted(tried: ProcessEntry | SandboxedEntry, scene: Scene) -> dict[str, str | None]:
     """Try every way out in a process that is shut in, or not, and say why each was closed.
 
     Whoever is not shut in gets a descriptor of the directory outside; whoever is, only if it is
@@ -126,7 +128,7 @@ def attempted(tried: Entry | Shut, scene: Scene) -> dict[str, str | None]:
         leaked = os.open(scene.outside, os.O_RDONLY | os.O_DIRECTORY)
         undo.callback(os.close, leaked)
         os.set_inheritable(leaked, True)
-        if isinstance(tried, Shut):
+        if isinstance(tried, SandboxedEntry):
             entry = replace(tried.entry, files={nothing: 0, tells: 1, **tried.entry.files})
         else:
             entry = replace(tried, files={nothing: 0, tells: 1, leaked: DESCRIPTOR})
@@ -142,12 +144,12 @@ def attempted(tried: Entry | Shut, scene: Scene) -> dict[str, str | None]:
     return ended
 
 
-def trying(scene: Scene) -> Entry:
+def trying(scene: Scene) -> ProcessEntry:
     """The process that tries every way out of a scene, as it would start plainly."""
     argv = [sys.executable, "-I", attempts.__file__, json.dumps(asdict(scene))]
     env = {"PATH": _PATH, CANARY_NAME: scene.canary}
     # Without a sandbox it may do whatever we may, so that only the sandbox can be what refuses.
-    return Entry(argv, env, scene.workspace, sys.executable, is_unprivileged=False)
+    return ProcessEntry(argv, env, scene.workspace, sys.executable, is_unprivileged=False)
 
 
 def readable_for_python() -> Sequence[str]:

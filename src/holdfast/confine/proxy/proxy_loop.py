@@ -22,10 +22,10 @@ from holdfast.confine.proxy.rules import (
     SOCKS_UNFIT,
     Address,
     AllowList,
-    Asked,
+    DenialReason,
+    ProxyRequest,
     Target,
     Traffic,
-    Why,
     http_answer,
     read_http,
     read_socks,
@@ -59,7 +59,7 @@ async def resolve(name: str) -> Sequence[Address]:
     return [ipaddress.ip_address(host) for host in hosts if "%" not in host]
 
 
-class Proxy:
+class FilteringProxy:
     """Connects those who come to what they ask for, if the list has it; `traffic` tells of it."""
 
     def __init__(
@@ -125,14 +125,14 @@ class Proxy:
         finally:
             server.close()
 
-    async def _dialled(self, asked: Asked | None) -> _Line | _No:
+    async def _dialled(self, asked: ProxyRequest | None) -> _Line | _No:
         """A line to what was asked for, or why there is none."""
         if asked is None:
-            self.traffic.stop(None, Why.UNCLEAR)
+            self.traffic.stop(None, DenialReason.UNCLEAR)
             return _No(400, "this request names no host clearly")
         target = asked.target
         if not self._allowed.allows(target):
-            self.traffic.stop(target, Why.UNLISTED)
+            self.traffic.stop(target, DenialReason.UNLISTED)
             return _No(403, f"{target} is not on the list of this sandbox")
         try:
             async with asyncio.timeout(self._limits.dial_longest):
@@ -140,7 +140,7 @@ class Proxy:
         except (OSError, UnicodeError) as error:  # a name may be too odd for the resolver
             return _No(502, f"{target} cannot be reached ({error})")
         if line is None:
-            self.traffic.stop(target, Why.NEARBY)
+            self.traffic.stop(target, DenialReason.NEARBY)
             return _No(403, f"{target} leads to an address that is not public")
         self.traffic.let_through(target)
         return line
@@ -235,12 +235,12 @@ class _Line:
         self.writer.close()
 
 
-async def _http(line: _Line, first: bytes) -> Asked | None:
+async def _http(line: _Line, first: bytes) -> ProxyRequest | None:
     head = first + await line.reader.readuntil(HEAD_END)
     return read_http(head.removesuffix(HEAD_END))
 
 
-async def _socks(line: _Line) -> Asked | None:
+async def _socks(line: _Line) -> ProxyRequest | None:
     """Greet, and read what is asked for; the version was read before."""
     count = (await line.reader.readexactly(1))[0]
     if _NO_PASSWORD not in await line.reader.readexactly(count):

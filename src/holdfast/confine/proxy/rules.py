@@ -59,7 +59,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AllowRule:
     """One line of the list: a host, or all names below one; its ports."""
 
     host: str | Address
@@ -79,7 +79,7 @@ class Rule:
 class AllowList:
     """The hosts that may be reached; without a rule, none."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[AllowRule, ...] = ()
 
     def allows(self, target: Target) -> bool:
         """Whether the target may be asked for; where its name leads is judged by `admits`."""
@@ -162,7 +162,7 @@ def _plain(address: Address) -> Address:
     return mapped or address
 
 
-def _rule(text: str) -> Rule:
+def _rule(text: str) -> AllowRule:
     is_below = text.startswith(_ANY)
     host, port = _split(text.removeprefix(_ANY))
     target = read_target(text.removeprefix(_ANY), port_otherwise=PORTS[0])
@@ -176,7 +176,7 @@ def _rule(text: str) -> Rule:
         raise SandboxRequestUnfit(reason=f"{text!r} is too wide: name what the star stands below")
     if not isinstance(target.host, str) and _is_nobodys(target.host):
         raise SandboxRequestUnfit(reason=f"{host} is an address that no process may reach")
-    return Rule(target.host, PORTS if port is None else (target.port,), is_below=is_below)
+    return AllowRule(target.host, PORTS if port is None else (target.port,), is_below=is_below)
 
 
 def _is_nobodys(address: Address) -> bool:
@@ -213,7 +213,7 @@ _PHRASES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProxyRequest:
     """Where a client wants to go, and what the server there is told first."""
 
     target: Target
@@ -221,7 +221,7 @@ class Asked:
     is_tunnel: bool = True
 
 
-def read_http(head: bytes) -> Asked | None:
+def read_http(head: bytes) -> ProxyRequest | None:
     """What the head of a request asks for, without its last empty line; None if that is unclear."""
     first, *lines = head.split(b"\r\n")
     request = _REQUEST.fullmatch(first)
@@ -231,7 +231,7 @@ def read_http(head: bytes) -> Asked | None:
     method, url, version = request.groups()
     if method == b"CONNECT":
         target = read_target(url.decode("ascii"))
-        return Asked(target) if target else None
+        return ProxyRequest(target) if target else None
     parts = _URL.fullmatch(url.decode("ascii"))
     target = read_target(parts[1], port_otherwise=_HTTP_PORT) if parts else None
     if parts is None or target is None or "#" in parts[0]:
@@ -241,7 +241,9 @@ def read_http(head: bytes) -> Asked | None:
     host = target if target.port != _HTTP_PORT else str(target).rpartition(":")[0]
     kept = [found[0] for found in headers if found and not found[1].lower().startswith(_OURS)]
     opening = [b"%b %b %b" % (method, path, version), f"Host: {host}".encode(), *kept]
-    return Asked(target, b"\r\n".join([*opening, b"Connection: close"]) + HEAD_END, is_tunnel=False)
+    return ProxyRequest(
+        target, b"\r\n".join([*opening, b"Connection: close"]) + HEAD_END, is_tunnel=False
+    )
 
 
 def http_answer(status: int, reason: str) -> bytes:
@@ -260,7 +262,7 @@ def socks_wanting(data: bytes) -> int:
     return max(0, 4 + size + 2 - len(data))
 
 
-def read_socks(data: bytes) -> Asked | None:
+def read_socks(data: bytes) -> ProxyRequest | None:
     """What a whole SOCKS request asks for; None if that is unclear or no connection."""
     if socks_wanting(data) or data[:3] != bytes((SOCKS, _CONNECT, 0)):
         return None
@@ -275,7 +277,7 @@ def read_socks(data: bytes) -> Asked | None:
     else:
         return None
     target = read_target(f"{authority}:{port}")
-    return Asked(target) if target else None
+    return ProxyRequest(target) if target else None
 
 
 def socks_answer(status: int) -> bytes:
@@ -287,7 +289,7 @@ def socks_answer(status: int) -> bytes:
 HOSTS_MAX: Final = 100
 
 
-class Why(StrEnum):
+class DenialReason(StrEnum):
     """Why a connection was stopped."""
 
     UNLISTED = "not on the list"
@@ -300,7 +302,7 @@ class Stopped:
     """Attempts of one kind that were stopped; `host` is empty if none could be read."""
 
     host: str
-    why: Why
+    why: DenialReason
     count: int
 
 
@@ -310,7 +312,7 @@ class Traffic:
     def __init__(self, *, hosts_max: int = HOSTS_MAX) -> None:
         self._hosts_max = hosts_max
         self._reached: Counter[str] = Counter()
-        self._stopped: Counter[tuple[str, Why]] = Counter()
+        self._stopped: Counter[tuple[str, DenialReason]] = Counter()
         self.unnamed = 0  # connections to hosts for which there was no room
 
     def let_through(self, target: Target) -> None:
@@ -320,7 +322,7 @@ class Traffic:
         else:
             self.unnamed += 1
 
-    def stop(self, target: Target | None, why: Why) -> None:
+    def stop(self, target: Target | None, why: DenialReason) -> None:
         """Note a connection that was refused."""
         what = ("" if target is None else str(target), why)
         if what in self._stopped or len(self._stopped) < self._hosts_max:

@@ -21,13 +21,13 @@ from holdfast.confine.policy import (
     NUMBER,
     OF_NETWORKS,
     SYSTEM,
-    Found,
-    Ground,
-    Guard,
-    Guarding,
     Network,
-    Policy,
-    Sort,
+    PathInfo,
+    PathType,
+    ProtectedPath,
+    Protection,
+    SandboxPolicy,
+    SystemPaths,
     is_within,
 )
 
@@ -61,11 +61,11 @@ class _View(IntEnum):
 
 
 def arguments(
-    policy: Policy,
-    kept: Iterable[Guard],
-    hidden: Mapping[str, Found],
+    policy: SandboxPolicy,
+    kept: Iterable[ProtectedPath],
+    hidden: Mapping[str, PathInfo],
     *,
-    ground: Ground,
+    system_paths: SystemPaths,
     descriptors: Descriptors,
     known: frozenset[str],
 ) -> list[str]:
@@ -76,10 +76,14 @@ def arguments(
     """
     words = [*_namespaces(policy, known), "--seccomp", str(descriptors.filter)]
     words += ["--sync-fd", str(descriptors.alive)]
-    for path in ground.paths:
+    for path in system_paths.paths:
         if path in OF_NETWORKS and policy.network is Network.NONE:
             continue
-        words += ["--symlink", ground.links[path], path] if path in ground.links else _seen(path)
+        words += (
+            ["--symlink", system_paths.links[path], path]
+            if path in system_paths.links
+            else _seen(path)
+        )
     words += _OF_ITS_OWN
     for path in _DIRECTORIES:
         words += ["--perms", "0755", "--dir", path]
@@ -105,7 +109,7 @@ def told_of_process(variables: Mapping[str, str], directory: str) -> list[str]:
     return [*words, "--chdir", directory]
 
 
-def _namespaces(policy: Policy, known: frozenset[str]) -> list[str]:
+def _namespaces(policy: SandboxPolicy, known: frozenset[str]) -> list[str]:
     words = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
     words += ["--unshare-cgroup-try", "--hostname", "sandbox"]
     if policy.network is Network.NONE:
@@ -117,7 +121,7 @@ def _namespaces(policy: Policy, known: frozenset[str]) -> list[str]:
 
 
 def _views(
-    policy: Policy, kept: Iterable[Guard], hidden: Mapping[str, Found]
+    policy: SandboxPolicy, kept: Iterable[ProtectedPath], hidden: Mapping[str, PathInfo]
 ) -> Iterable[tuple[str, _View, list[str]]]:
     for path in policy.readable:
         if not is_within(path, SYSTEM):
@@ -125,16 +129,16 @@ def _views(
     for path in policy.writable:
         yield path, _View.WRITE, _shared(path)
     for guard in kept:
-        is_pinned = guard.guarding is Guarding.PINNED
+        is_pinned = guard.guarding is Protection.PINNED
         yield guard.path, _View.KEEP, _shared(guard.path) if is_pinned else _seen(guard.path)
     for path, found in hidden.items():
         around = [other for other in hidden if other != path]
         if not is_within(path, (*policy.readable, *policy.writable)) or is_within(path, around):
             continue
         match found.sort:
-            case Sort.ABSENT | Sort.LINK:
+            case PathType.ABSENT | PathType.LINK:
                 continue  # what a link leads to is hidden by its own path
-            case Sort.DIRECTORY:
+            case PathType.DIRECTORY:
                 covered = ["--perms", "0000", "--tmpfs", path, "--remount-ro", path]
             case _:
                 covered = ["--ro-bind", "/dev/null", path]
@@ -164,11 +168,11 @@ _READ: Final = _EXECUTE | _READ_FILE | _READ_DIR
 
 
 def fence(
-    policy: Policy,
-    kept: Iterable[Guard],
-    children: Mapping[str, Mapping[str, Found]],
+    policy: SandboxPolicy,
+    kept: Iterable[ProtectedPath],
+    children: Mapping[str, Mapping[str, PathInfo]],
     *,
-    ground: Ground,
+    system_paths: SystemPaths,
     abi: int,
 ) -> Fence:
     """The fence that keeps a policy, as far as Landlock of this version can.
@@ -183,7 +187,7 @@ def fence(
             raise SandboxUnavailable(reason=f"Landlock cannot hide {path}")
     guarding = {guard.path: guard.guarding for guard in kept}
     files = _handled(abi)
-    grants = dict.fromkeys((*ground.paths, "/proc", *policy.readable), _READ)
+    grants = dict.fromkeys((*system_paths.paths, "/proc", *policy.readable), _READ)
     grants |= dict.fromkeys(DEVICES, _READ_FILE | _WRITE_FILE)
     if policy.network is Network.NONE:
         grants = {path: rights for path, rights in grants.items() if path not in OF_NETWORKS}
@@ -199,21 +203,21 @@ def fence(
 
 def _writable(
     directory: str,
-    guarding: Mapping[str, Guarding],
-    children: Mapping[str, Mapping[str, Found]],
+    guarding: Mapping[str, Protection],
+    children: Mapping[str, Mapping[str, PathInfo]],
     every: int,
 ) -> dict[str, int]:
     if not any(is_within(path, (directory,)) for path in guarding):
         return {directory: every}
     granted = {directory: _READ}
     for path, found in children.get(directory, {}).items():
-        if guarding.get(path) is Guarding.PINNED:
+        if guarding.get(path) is Protection.PINNED:
             granted |= _writable(path, guarding, children, every)
         elif path in guarding:
             continue
-        elif found.sort is Sort.DIRECTORY:
+        elif found.sort is PathType.DIRECTORY:
             granted[path] = every
-        elif found.sort is Sort.FILE:
+        elif found.sort is PathType.FILE:
             granted[path] = every & _ON_FILES
     return granted
 

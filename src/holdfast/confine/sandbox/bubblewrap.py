@@ -12,12 +12,20 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from holdfast.confine.entry import Entry
+from holdfast.confine.entry import ProcessEntry
 from holdfast.confine.failures import SandboxUnavailable
-from holdfast.confine.filesystem import ground, look
-from holdfast.confine.policy import ACCOUNTS, DEVICES, GROUPS, HOME, USER, Guard, Policy
+from holdfast.confine.filesystem import path_info, system_paths
+from holdfast.confine.policy import (
+    ACCOUNTS,
+    DEVICES,
+    GROUPS,
+    HOME,
+    USER,
+    ProtectedPath,
+    SandboxPolicy,
+)
 from holdfast.confine.sandbox.arguments import NEEDED, Descriptors, arguments, told_of_process
-from holdfast.confine.sandbox.seccomp import Family, program
+from holdfast.confine.sandbox.seccomp import SocketFamily, program
 
 # Never looked for on a PATH: whoever chooses that would choose the walls of the sandbox.
 _HOMES: Final = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
@@ -41,7 +49,7 @@ class Wrapping:
 
     bubblewrap: Bubblewrap
     variables: Mapping[str, str]
-    kept: Sequence[Guard]
+    kept: Sequence[ProtectedPath]
     alive: int
     is_counted: bool
     root: int | None
@@ -67,7 +75,9 @@ def find_bubblewrap(places: Sequence[str] = _HOMES) -> Bubblewrap:
     return Bubblewrap(place, known)
 
 
-def wrapped(entry: Entry, policy: Policy, wrapping: Wrapping, undo: ExitStack) -> Entry:
+def wrapped(
+    entry: ProcessEntry, policy: SandboxPolicy, wrapping: Wrapping, undo: ExitStack
+) -> ProcessEntry:
     """The entry through bubblewrap that keeps a policy; `undo` gives its descriptors back.
 
     Bubblewrap itself gets no variable of the process: one of them could make it load a library.
@@ -77,15 +87,15 @@ def wrapped(entry: Entry, policy: Policy, wrapping: Wrapping, undo: ExitStack) -
     words = arguments(
         policy,
         wrapping.kept,
-        {path: look(path, root=wrapping.root) for path in policy.hidden},
-        ground=ground(),
+        {path: path_info(path, root=wrapping.root) for path in policy.hidden},
+        system_paths=system_paths(),
         descriptors=numbers,
         known=wrapping.bubblewrap.known,
     )
     words += told_of_process({**wrapping.variables, **_OWN}, entry.cwd)
-    families = [Family.INET, Family.INET6, Family.NETLINK]
+    families = [SocketFamily.INET, SocketFamily.INET6, SocketFamily.NETLINK]
     if policy.has_unix_sockets:
-        families.append(Family.UNIX)
+        families.append(SocketFamily.UNIX)
     handed = {
         _file(b"".join(os.fsencode(word) + b"\0" for word in words), undo): numbers.arguments,
         _file(program(platform.machine(), tuple(families)), undo): numbers.filter,
@@ -111,7 +121,7 @@ def wrapped(entry: Entry, policy: Policy, wrapping: Wrapping, undo: ExitStack) -
     )
 
 
-def limits_of_each(policy: Policy) -> Iterable[tuple[int, int]]:
+def limits_of_each(policy: SandboxPolicy) -> Iterable[tuple[int, int]]:
     """What each single process may take, whatever a group of them may."""
     return (
         (resource.RLIMIT_CORE, 0),

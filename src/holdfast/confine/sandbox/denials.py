@@ -21,7 +21,7 @@ from typing import Final, NoReturn, Self
 import msgspec
 
 import holdfast.confine.kernel as kernel
-from holdfast.confine.entry import Entry
+from holdfast.confine.entry import ProcessEntry
 from holdfast.confine.failures import SandboxFailed
 from holdfast.confine.filesystem import read_back, spelled
 from holdfast.confine.sandbox.seccomp import (
@@ -30,9 +30,9 @@ from holdfast.confine.sandbox.seccomp import (
     NOTICE,
     PATH_BYTES_MAX,
     REPLY,
-    Call,
-    Found,
-    Refusal,
+    PathAccess,
+    PathRefusal,
+    PathSyscall,
     Refusals,
     calls_of,
     directory_of,
@@ -50,14 +50,14 @@ _LOOK: Final = getattr(os, "O_PATH", 0)
 _DEAF_TO: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-class Told(msgspec.Struct, frozen=True):
+class DenialReport(msgspec.Struct, frozen=True):
     """What was noticed: paths, and how many more there were than can be told."""
 
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[PathRefusal, ...] = ()
     untold: int = 0
 
 
-class Watch:
+class DenialWatcher:
     """One watcher of one sandbox; it ends with the last process that it watches, or with us.
 
     May be made only where there is one thread: it forks. Raises SandboxFailed where the kernel is
@@ -77,7 +77,7 @@ class Watch:
         watcher.close()
         os.close(tells)
 
-    def watched(self, entry: Entry) -> Entry:
+    def watched(self, entry: ProcessEntry) -> ProcessEntry:
         """The same entry, such that we are told of what its process tries."""
         number = max((2, *entry.files.values())) + 1
         return replace(
@@ -92,7 +92,7 @@ class Watch:
         self._theirs.close()
         self._ours.send(_BEGIN)
 
-    def told(self) -> Told:
+    def told(self) -> DenialReport:
         """All that was noticed, when everyone has ended."""
         said = b""
         while select.select([self._hears], [], [], _TELLING_LONGEST)[0]:
@@ -101,9 +101,9 @@ class Watch:
                 break
             said += piece
         try:
-            return read_back(said, Told)
+            return read_back(said, DenialReport)
         except ValueError:  # it was killed
-            return Told()
+            return DenialReport()
 
     def __enter__(self) -> Self:
         return self
@@ -132,7 +132,7 @@ def _watch(control: socket.socket, entrance: socket.socket, tells: int) -> NoRet
         if listeners:
             watcher = _Watcher(listeners[0], control)
             watcher.run()
-            told = Told(tuple(watcher.refusals), watcher.refusals.untold)
+            told = DenialReport(tuple(watcher.refusals), watcher.refusals.untold)
             with open(tells, "wb") as words:
                 words.write(spelled(told))
     finally:
@@ -179,7 +179,7 @@ class _Watcher:
             self._root = os.open(f"/proc/{pid}/root", _LOOK | os.O_DIRECTORY)
         return self._root is not None
 
-    def _note(self, number: int, pid: int, call: Call, arguments: list[int]) -> None:
+    def _note(self, number: int, pid: int, call: PathSyscall, arguments: list[int]) -> None:
         with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
             paths = [
                 (directory, os.fsdecode(_text_at(memory.fileno(), arguments[position])))
@@ -196,7 +196,7 @@ class _Watcher:
                 path = f"{os.readlink(f'/proc/{pid}/{base}')}/{path}"
             self._judge(call, flags, os.path.normpath(path))
 
-    def _judge(self, call: Call, flags: int, path: str) -> None:
+    def _judge(self, call: PathSyscall, flags: int, path: str) -> None:
         if not is_ours_to_tell(path):
             return
         around = os.path.dirname(path)
@@ -212,7 +212,7 @@ class _Watcher:
             os.close(opened)
         return opened is not None
 
-    def _found(self, path: str) -> Found:
+    def _found(self, path: str) -> PathAccess:
         above: str = path
         while (opened := self._opened(above)) is None:
             if above == "/":
@@ -224,7 +224,7 @@ class _Watcher:
         finally:
             os.close(opened)
         is_plain = stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
-        return Found(above == path, os.path.lexists(path), is_read_only, is_plain)
+        return PathAccess(above == path, os.path.lexists(path), is_read_only, is_plain)
 
     def _opened(self, path: str) -> int | None:
         """Something inside, itself and not what it leads to."""

@@ -12,13 +12,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from holdfast.confine.entry import Entry
-from holdfast.confine.filesystem import ground, look_inside
-from holdfast.confine.policy import Found, Guard, Guarding, Network, Policy, is_within
+from holdfast.confine.entry import ProcessEntry
+from holdfast.confine.filesystem import directory_info, system_paths
+from holdfast.confine.policy import (
+    Network,
+    PathInfo,
+    ProtectedPath,
+    Protection,
+    SandboxPolicy,
+    is_within,
+)
 from holdfast.confine.restrict import landlock_version
 from holdfast.confine.sandbox.arguments import fence
 from holdfast.confine.sandbox.bubblewrap import limits_of_each
-from holdfast.confine.sandbox.seccomp import Family, program
+from holdfast.confine.sandbox.seccomp import SocketFamily, program
 
 LACKS: Final = (
     "it sees the names of all files and the numbers of all processes",
@@ -28,8 +35,12 @@ LACKS: Final = (
 
 
 def fenced(
-    entry: Entry, policy: Policy, variables: Mapping[str, str], kept: Sequence[Guard], state: Path
-) -> tuple[Entry, ExitStack]:
+    entry: ProcessEntry,
+    policy: SandboxPolicy,
+    variables: Mapping[str, str],
+    kept: Sequence[ProtectedPath],
+    state: Path,
+) -> tuple[ProcessEntry, ExitStack]:
     """The entry with a fence that keeps a policy as well as it can, and what undoes it.
 
     The process gets a directory of its own for temporary files, which is gone afterwards.
@@ -38,9 +49,9 @@ def fenced(
         scratch = tempfile.mkdtemp(prefix="scratch-", dir=state)
         undo.callback(shutil.rmtree, scratch, ignore_errors=True)
         granted = replace(policy, writable=(*policy.writable, scratch))
-        families = [] if policy.network is Network.NONE else [Family.INET, Family.INET6]
+        families = [] if policy.network is Network.NONE else [SocketFamily.INET, SocketFamily.INET6]
         if policy.has_unix_sockets:
-            families.append(Family.UNIX)
+            families.append(SocketFamily.UNIX)
         own = {"HOME": scratch, "TMPDIR": scratch}
         path = variables.get("PATH", os.defpath)
         shut = replace(
@@ -53,7 +64,7 @@ def fenced(
                 granted,
                 kept,
                 _children(granted, kept),
-                ground=ground(),
+                system_paths=system_paths(),
                 abi=landlock_version(),
             ),
             filter=program(platform.machine(), tuple(families)),
@@ -61,7 +72,9 @@ def fenced(
         return shut, undo.pop_all()
 
 
-def _children(policy: Policy, kept: Sequence[Guard]) -> dict[str, dict[str, Found]]:
-    pinned = [guard.path for guard in kept if guard.guarding is Guarding.PINNED]
+def _children(
+    policy: SandboxPolicy, kept: Sequence[ProtectedPath]
+) -> dict[str, dict[str, PathInfo]]:
+    pinned = [guard.path for guard in kept if guard.guarding is Protection.PINNED]
     around = [root for root in policy.writable if any(is_within(g.path, (root,)) for g in kept)]
-    return {directory: look_inside(directory, root=None) for directory in (*around, *pinned)}
+    return {directory: directory_info(directory, root=None) for directory in (*around, *pinned)}

@@ -6,7 +6,7 @@ import stat
 from typing import Final
 
 from holdfast.confine.model import PROTECTED
-from holdfast.confine.policy import BARE, stand_in
+from holdfast.confine.policy import BARE, placeholder_content
 
 MARK: Final = stat.S_ISVTX  # on what we make: nobody else gives it to such things
 
@@ -28,7 +28,7 @@ def is_stand_in(path: str, mode: int, size: int) -> bool:
     parts = path.split("/")
     if not any("/".join(parts[-depth:]) in _NAMES for depth in _DEPTHS):
         return False
-    content = stand_in(f"/{path}")
+    content = placeholder_content(f"/{path}")
     if content is None:
         return stat.S_ISDIR(mode) and size == 0
     return stat.S_ISREG(mode) and size <= len(content)

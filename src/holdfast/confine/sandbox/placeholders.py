@@ -35,10 +35,17 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from holdfast.confine.failures import PlaceLost, SandboxFailed
-from holdfast.confine.filesystem import beneath, look, read_back, spelled
-from holdfast.confine.place.locations import Whereabouts, remembered
+from holdfast.confine.filesystem import beneath, path_info, read_back, spelled
+from holdfast.confine.place.locations import LayerLocations, remembered
 from holdfast.confine.place.place import find, locked
-from holdfast.confine.policy import Guard, Guarding, candidates, guards, is_within, stand_in
+from holdfast.confine.policy import (
+    ProtectedPath,
+    Protection,
+    candidates,
+    is_within,
+    placeholder_content,
+    protected_paths,
+)
 from holdfast.confine.sandbox.leftovers import MARK
 from holdfast.world import SystemProcess, signal_exactly, system_processes
 
@@ -51,10 +58,10 @@ _WHITEOUT: Final = stat.S_IFCHR  # a device of number 0: to an overlay, that som
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PlaceholderRoot:
     """A way to where things stand in: a root if the place is entered, else where it keeps them."""
 
-    where: Whereabouts
+    where: LayerLocations
     root: int | None
 
     def make(self, path: str, *, is_file: bool = False) -> int | None:
@@ -64,7 +71,7 @@ class Standing:
 
         Return its number, which is that of the layer: each mount may give another.
         """
-        name, content = beneath(path, self.root), stand_in(path)
+        name, content = beneath(path, self.root), placeholder_content(path)
         if content is None and is_file:
             content = b""
         try:
@@ -93,7 +100,7 @@ class Standing:
         """
         try:
             name, root = self._kept(path)
-            content = stand_in(path)
+            content = placeholder_content(path)
             if content is None and _is_file(name, root):
                 content = b""
             if _is_ours(name, root, content, number):
@@ -121,29 +128,29 @@ class Standing:
 
 
 @contextmanager
-def reached(where: Whereabouts) -> Generator[Standing | None]:
+def reached(where: LayerLocations) -> Generator[PlaceholderRoot | None]:
     """A way to what stands in, wherever that is seen now; None while there is none.
 
     What nobody holds cannot be held by anyone until the block ends.
     """
     with ExitStack() as undo:
-        yield _reached(where, undo) if where.directory else Standing(where, None)
+        yield _reached(where, undo) if where.directory else PlaceholderRoot(where, None)
 
 
-def _reached(where: Whereabouts, undo: ExitStack) -> Standing | None:
+def _reached(where: LayerLocations, undo: ExitStack) -> PlaceholderRoot | None:
     directory = os.fsdecode(where.directory)
     place = find(directory)
     if place is not None:
         undo.enter_context(place)
         with suppress(PlaceLost):
             if not place.is_covering:  # it leads to the project itself, and the layer is nobody's
-                return Standing(where, None)
+                return PlaceholderRoot(where, None)
             root = place.files.open(b"/", os.O_PATH | os.O_DIRECTORY)
             undo.callback(os.close, root)
-            return Standing(where, root)
+            return PlaceholderRoot(where, root)
     lock = undo.enter_context(locked(directory))
     is_somebodys = lock is None and os.path.exists(directory)
-    return None if is_somebodys else Standing(where, None)
+    return None if is_somebodys else PlaceholderRoot(where, None)
 
 
 def _is_file(name: str, root: int | None) -> bool:
@@ -231,7 +238,7 @@ class Placeholders:
         *,
         root: int | None,
         files: Collection[str] = (),
-    ) -> tuple[int, list[Guard]]:
+    ) -> tuple[int, list[ProtectedPath]]:
         """Guard names below directories, making what is missing; return the sign of life first.
 
         It is a descriptor, locked until the last copy of it is closed; give one to the sandbox.
@@ -240,18 +247,18 @@ class Placeholders:
         """
         with self._alone(), ExitStack() as undo:
             self._remove_unneeded()
-            kept: list[Guard] = []
+            kept: list[ProtectedPath] = []
             for directory, names in wanted.items():
-                found = {path: look(path, root=root) for path in candidates(directory, names)}
-                kept += guards(directory, names, found)
+                found = {path: path_info(path, root=root) for path in candidates(directory, names)}
+                kept += protected_paths(directory, names, found)
             alive = self._need(kept)
             undo.callback(os.close, alive)
             made = self._made()
-            absent = [guard.path for guard in kept if guard.guarding is Guarding.ABSENT]
+            absent = [guard.path for guard in kept if guard.guarding is Protection.ABSENT]
             if self._watch is not None and (absent or made):
                 self._watch(self._state, os.readlink(f"/proc/self/fd/{alive}"))
             self._write_down(made | dict.fromkeys(absent, UNKNOWN))
-            standing = Standing(remembered(self._state) or Whereabouts(), root)
+            standing = PlaceholderRoot(remembered(self._state) or LayerLocations(), root)
             numbers = {path: standing.make(path, is_file=path in files) for path in absent}
             refused = {path for path, number in numbers.items() if number is None}
             self._write_down(made | {path: n for path, n in numbers.items() if n is not None})
@@ -288,7 +295,7 @@ class Placeholders:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def _need(self, kept: Iterable[Guard]) -> int:
+    def _need(self, kept: Iterable[ProtectedPath]) -> int:
         path = self._home / f"{secrets.token_hex(8)}{_NEEDED}"
         with ExitStack() as undo:
             alive = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

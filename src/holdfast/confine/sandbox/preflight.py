@@ -19,9 +19,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from holdfast.confine.entry import Entry, enter
+from holdfast.confine.entry import ProcessEntry, enter
 from holdfast.confine.failures import SandboxUnavailable
-from holdfast.confine.policy import Policy, Strength
+from holdfast.confine.policy import SandboxPolicy, Strength
 from holdfast.confine.sandbox.bubblewrap import Bubblewrap, Wrapping, find_bubblewrap, wrapped
 from holdfast.confine.sandbox.landlock import fenced
 
@@ -109,14 +109,14 @@ def _try_best(namespaces: Sequence[int]) -> None:
         undo.callback(os.close, alive)
         found = find_bubblewrap()
         with_it = Wrapping(found, _PATH, kept=(), alive=alive, is_counted=False, root=None)
-        _try("bubblewrap", lambda plain: wrapped(plain, Policy(), with_it, undo), namespaces)
+        _try("bubblewrap", lambda plain: wrapped(plain, SandboxPolicy(), with_it, undo), namespaces)
 
 
 def _try_lesser(namespaces: Sequence[int]) -> None:
     with TemporaryDirectory() as state, ExitStack() as undo:
 
-        def fence(plain: Entry) -> Entry:
-            entry, undoing = fenced(plain, Policy(), _PATH, (), Path(state))
+        def fence(plain: ProcessEntry) -> ProcessEntry:
+            entry, undoing = fenced(plain, SandboxPolicy(), _PATH, (), Path(state))
             undo.push(undoing)
             return entry
 
@@ -130,9 +130,11 @@ _ATTEMPTS: Final[dict[str, Callable[[Sequence[int]], None]]] = {
 }
 
 
-def _try(what: str, shut: Callable[[Entry], Entry], namespaces: Sequence[int]) -> None:
+def _try(
+    what: str, shut: Callable[[ProcessEntry], ProcessEntry], namespaces: Sequence[int]
+) -> None:
     """Run `true`, shut in; SandboxUnavailable says what came instead of success."""
-    plain = Entry(["true"], {}, "/", "true", namespaces=namespaces)
+    plain = ProcessEntry(["true"], {}, "/", "true", namespaces=namespaces)
     hears, tells = os.pipe2(os.O_CLOEXEC)
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     try:

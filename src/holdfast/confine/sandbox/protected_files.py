@@ -26,18 +26,18 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from holdfast.confine.failures import SandboxRequestUnfit
-from holdfast.confine.filesystem import beneath, look, read_back, spelled
+from holdfast.confine.filesystem import beneath, path_info, read_back, spelled
 from holdfast.confine.policy import (
     ABSENT,
-    Policy,
+    SandboxPolicy,
     bare_names,
     candidates,
-    guards,
     is_within,
     nested_names,
+    protected_paths,
 )
 from holdfast.confine.sandbox.git_config import Obeyed, obeyed_in
-from holdfast.nouns import KEPT, escaped
+from holdfast.nouns import CHANGE_DENIED, escaped
 
 CONFIG_BYTES_MAX: Final = 1 << 20
 _OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -46,7 +46,7 @@ _OF_THE_MACHINE: Final = "/etc/gitconfig"
 _OF_THE_PERSON: Final = (".config/git/config", ".gitconfig")
 
 
-class Kept(NamedTuple):
+class ProtectedFiles(NamedTuple):
     """Names to be kept as they are, below a directory, and in sentences what cannot be.
 
     Where nothing is, an empty file stands in for `files`, and a directory for other names.
@@ -57,9 +57,13 @@ class Kept(NamedTuple):
     unkept: tuple[str, ...]
 
 
-def obeyed_names(directory: str, *, root: int | None, repositories: Sequence[str] = ()) -> Kept:
+def obeyed_names(
+    directory: str, *, root: int | None, repositories: Sequence[str] = ()
+) -> ProtectedFiles:
     """What is to be kept below a directory, with these repositories in it."""
-    names = [name for name in KEPT if look(f"{directory}/{name}", root=root) != ABSENT]
+    names = [
+        name for name in CHANGE_DENIED if path_info(f"{directory}/{name}", root=root) != ABSENT
+    ]
     files: list[str] = []
     unkept: list[str] = []
     above = _repository_above(directory, root)
@@ -76,18 +80,18 @@ def obeyed_names(directory: str, *, root: int | None, repositories: Sequence[str
         elif is_absent is not None:
             names.append(name)
             files += [name] if each.is_configuration else []
-    found = {name: look(f"{directory}/{name}", root=root) for name in _BARE}
+    found = {name: path_info(f"{directory}/{name}", root=root) for name in _BARE}
     names += bare_names(found, is_below_repository=above is not None)
     kept: list[str] = []
     for name in dict.fromkeys(names):
-        seen = {path: look(path, root=root) for path in candidates(directory, (name,))}
+        seen = {path: path_info(path, root=root) for path in candidates(directory, (name,))}
         try:
-            guards(directory, (name,), seen)
+            protected_paths(directory, (name,), seen)
         except SandboxRequestUnfit as unfit:
             unkept.append(unfit.reason)
         else:
             kept.append(name)
-    return Kept(tuple(kept), tuple(files), tuple(unkept))
+    return ProtectedFiles(tuple(kept), tuple(files), tuple(unkept))
 
 
 def shared_configurations() -> tuple[str, tuple[str, ...]]:
@@ -113,7 +117,7 @@ def read_configuration(path: str, *, root: int | None = None) -> bytes:
 def _is_absent(path: str, root: int | None) -> bool | None:
     """Whether nothing is there; None if nothing can be, or nobody may look."""
     try:
-        return look(path, root=root) == ABSENT
+        return path_info(path, root=root) == ABSENT
     except (OSError, ValueError):
         return None
 
@@ -121,7 +125,7 @@ def _is_absent(path: str, root: int | None) -> bool | None:
 def _repository_above(directory: str, root: int | None) -> str | None:
     above = os.path.dirname(directory)
     while above != "/":
-        if look(f"{above}/.git", root=root) != ABSENT:
+        if path_info(f"{above}/.git", root=root) != ABSENT:
             return above
         above = os.path.dirname(above)
     return None
@@ -192,7 +196,7 @@ class Wanted(NamedTuple):
     unkept: tuple[str, ...]
 
 
-def wanted_names(policy: Policy, *, state: Path, root: int | None) -> Wanted:
+def wanted_names(policy: SandboxPolicy, *, state: Path, root: int | None) -> Wanted:
     """What is to be kept below each directory, nested repositories included, and what cannot be.
 
     Nobody is kept from working because of what lies further down.
@@ -233,15 +237,15 @@ def wanted_names(policy: Policy, *, state: Path, root: int | None) -> Wanted:
 
 
 def _names_to_keep(
-    policy: Policy, directory: str, repository: str, root: int | None
+    policy: SandboxPolicy, directory: str, repository: str, root: int | None
 ) -> tuple[str, ...]:
     """What is to be kept of a repository, if it is one: SandboxRequestUnfit if it cannot be."""
     every = [f"{repository}/{name}" for name in policy.protected]
-    found = {path: look(path, root=root) for path in candidates(directory, every)}
+    found = {path: path_info(path, root=root) for path in candidates(directory, every)}
     if found[f"{directory}/{repository}/{_REPOSITORY}"] == ABSENT:
         return ()
     names = nested_names(directory, policy.protected, repository, found)
-    guards(directory, names, found)
+    protected_paths(directory, names, found)
     return names
 
 

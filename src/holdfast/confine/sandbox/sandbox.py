@@ -20,13 +20,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from holdfast.confine.entry import Entry
+from holdfast.confine.entry import ProcessEntry
 from holdfast.confine.failures import SandboxRequestUnfit, SandboxUnavailable
-from holdfast.confine.filesystem import look, resolved
+from holdfast.confine.filesystem import path_info, resolved
 from holdfast.confine.policy import (
-    Limits,
-    Policy,
-    Sort,
+    PathType,
+    ResourceLimits,
+    SandboxPolicy,
     Strength,
     allowed_environment,
     checked,
@@ -51,7 +51,7 @@ _OURS: Final = Path("/proc/self/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ControlGroup:
     """A group that nobody is in yet: what it limits, and the way into it."""
 
     limited: frozenset[str]
@@ -68,7 +68,7 @@ class Group:
                 directory.rmdir()
 
 
-def make_group(limits: Limits) -> Group:
+def make_group(limits: ResourceLimits) -> ControlGroup:
     """Make a group with these limits, or as many of them as can be had here."""
     wanted = {"pids": limits.processes, "memory": limits.memory_bytes}
     directories, doors, locks = list[Path](), list[int](), list[int]()
@@ -87,7 +87,7 @@ def make_group(limits: Limits) -> Group:
             limited.update(files)
             with suppress(OSError):  # otherwise the group would swap instead of ending
                 (directory / "memory.swap.max").write_text("0")
-    return Group(frozenset(limited), tuple(doors), tuple(directories), tuple(locks))
+    return ControlGroup(frozenset(limited), tuple(doors), tuple(directories), tuple(locks))
 
 
 def _door(directory: Path) -> int:
@@ -160,7 +160,7 @@ def _read(path: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shut:
+class SandboxedEntry:
     """A process that is shut in as soon as it is entered; close it when the process has ended.
 
     `lacks` says in sentences what the sandbox does not do that it should, `unkept` those of them
@@ -168,7 +168,7 @@ class Shut:
     inside.
     """
 
-    entry: Entry
+    entry: ProcessEntry
     strength: Strength
     lacks: tuple[str, ...]
     unkept: tuple[str, ...]
@@ -191,7 +191,9 @@ class Shut:
         self.close()
 
 
-def shut_in(entry: Entry, policy: Policy, *, state: Path, root: int | None = None) -> Shut:
+def prepare_sandbox(
+    entry: ProcessEntry, policy: SandboxPolicy, *, state: Path, root: int | None = None
+) -> SandboxedEntry:
     """The same process, shut in as the policy says, or SandboxUnavailable: never in the open.
 
     The entry says how it would start plainly. If it enters the namespaces of a place, `root` is a
@@ -224,10 +226,12 @@ def shut_in(entry: Entry, policy: Policy, *, state: Path, root: int | None = Non
             undo.push(undoing)
         lacks = (*_lacks(means.strength, group), *wanted.unkept)
         told = lacks, wanted.unkept, search.unseen
-        return Shut(entry, means.strength, *told, undo.pop_all())
+        return SandboxedEntry(entry, means.strength, *told, undo.pop_all())
 
 
-def _settled(policy: Policy, packages: tuple[str, ...], *, state: Path, root: int | None) -> Policy:
+def _settled(
+    policy: SandboxPolicy, packages: tuple[str, ...], *, state: Path, root: int | None
+) -> SandboxPolicy:
     """The policy in paths without links, with what we keep ourselves out of sight."""
     settled = replace(
         policy,
@@ -237,12 +241,12 @@ def _settled(policy: Policy, packages: tuple[str, ...], *, state: Path, root: in
         hidden=(*_all_resolved(policy.hidden, root), *_own(os.path.realpath(state), root)),
     )
     for path in settled.writable:
-        if look(path, root=root).sort is not Sort.DIRECTORY:
+        if path_info(path, root=root).sort is not PathType.DIRECTORY:
             raise SandboxRequestUnfit(reason=f"{path} is not a directory that could be written")
         if is_within(path, (os.path.realpath(state),)):
             raise SandboxRequestUnfit(reason=f"{path} is where sandboxes are kept track of")
     for path in settled.readable:
-        if look(path, root=root).sort is Sort.ABSENT:
+        if path_info(path, root=root).sort is PathType.ABSENT:
             raise SandboxRequestUnfit(reason=f"{path} does not exist")
     return checked(settled)
 
@@ -250,18 +254,18 @@ def _settled(policy: Policy, packages: tuple[str, ...], *, state: Path, root: in
 def _own(state: str, root: int | None) -> tuple[str, ...]:
     """Where we keep track of sandboxes; in a place it may be out of everyone's reach already."""
     try:
-        look(state, root=root)
+        path_info(state, root=root)
     except PermissionError:
         return ()
     return (state,)
 
 
 def _all_resolved(paths: tuple[str, ...], root: int | None) -> tuple[str, ...]:
-    checked(Policy(readable=paths))
+    checked(SandboxPolicy(readable=paths))
     return tuple(dict.fromkeys(resolved(path, root=root) for path in paths))
 
 
-def _lacks(strength: Strength, group: Group) -> tuple[str, ...]:
+def _lacks(strength: Strength, group: ControlGroup) -> tuple[str, ...]:
     found: list[str] = [*LACKS] if strength is Strength.REDUCED else []
     if "pids" not in group.limited and (strength is Strength.REDUCED or os.geteuid() == 0):
         found.append("its processes are not counted")

@@ -38,7 +38,7 @@ _PERSONALITIES: Final = (0, _NO_CALL)  # the plain one, and asking for it
 _ROUTE: Final = 0  # the one protocol of netlink that finding an address needs
 
 
-class Family(IntEnum):
+class SocketFamily(IntEnum):
     """A kind of socket."""
 
     UNIX = 1
@@ -131,7 +131,7 @@ _REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
 
 
 @cache
-def program(machine: str, families: tuple[Family, ...]) -> bytes:
+def program(machine: str, families: tuple[SocketFamily, ...]) -> bytes:
     """The filter for a machine of this kind, as the kernel and bubblewrap take it.
 
     Sockets can be made of the given families alone.
@@ -193,12 +193,12 @@ def _head(architecture: int) -> list[bytes]:
     ]
 
 
-def _sockets(families: frozenset[Family]) -> list[bytes]:
-    plain = sorted(families - {Family.NETLINK})
+def _sockets(families: frozenset[SocketFamily]) -> list[bytes]:
+    plain = sorted(families - {SocketFamily.NETLINK})
     route: list[bytes] = []
-    if Family.NETLINK in families:
+    if SocketFamily.NETLINK in families:
         protocol = [_argument(2), *_if_equal(_ROUTE, [_allow()]), _refuse(EAFNOSUPPORT)]
-        route = _if_equal(Family.NETLINK, protocol)
+        route = _if_equal(SocketFamily.NETLINK, protocol)
     return [_argument(0), *_if_in(plain, [_allow()]), *route, _refuse()]
 
 
@@ -248,7 +248,7 @@ _WRITES, _MAKES = 0o1003, 0o100  # for writing, also what it held; O_CREAT
 _ELSEWHERE: Final = ("/proc/", "/sys/", "/dev/pts/")  # of which each sandbox has its own
 
 
-class Wish(StrEnum):
+class AccessIntent(StrEnum):
     """What a call wants with a path."""
 
     OPEN = "open"  # as the flags beside it say
@@ -256,7 +256,7 @@ class Wish(StrEnum):
     CHANGE = "change"
 
 
-class Why(StrEnum):
+class RefusalReason(StrEnum):
     """Why it is kept from it."""
 
     UNSEEN = "not seen"
@@ -264,20 +264,20 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class PathSyscall:
     """Where in the arguments of a call its paths are: (directory, path) pairs, and its flags.
 
     A directory that is None is the current one. Of `openat2` the flags stand in memory.
     """
 
-    wish: Wish
+    wish: AccessIntent
     paths: tuple[tuple[int | None, int], ...]
     flags: int | None = None
     has_flags_in_memory: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PathAccess:
     """What is known of a path: whether it is there, inside and outside, and can be changed."""
 
     is_inside: bool
@@ -287,7 +287,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Refusal:
+class PathRefusal:
     """A path that a process is kept from, and how often it tried."""
 
     path: str
@@ -295,42 +295,42 @@ class Refusal:
     count: int = 1
 
 
-_OPEN, _MAKE, _CHANGE = Wish.OPEN, Wish.MAKE, Wish.CHANGE
+_OPEN, _MAKE, _CHANGE = AccessIntent.OPEN, AccessIntent.MAKE, AccessIntent.CHANGE
 # The numbers on x86_64 and aarch64, and what the arguments mean.
-_CALLS: Final[tuple[tuple[int | None, int | None, Call], ...]] = (
-    (2, None, Call(_OPEN, ((None, 0),), flags=1)),  # open
-    (85, None, Call(_CHANGE, ((None, 0),))),  # creat
-    (257, 56, Call(_OPEN, ((0, 1),), flags=2)),  # openat
-    (437, 437, Call(_OPEN, ((0, 1),), flags=2, has_flags_in_memory=True)),  # openat2
-    (83, None, Call(_MAKE, ((None, 0),))),  # mkdir
-    (258, 34, Call(_MAKE, ((0, 1),))),  # mkdirat
-    (133, None, Call(_MAKE, ((None, 0),))),  # mknod
-    (259, 33, Call(_MAKE, ((0, 1),))),  # mknodat
-    (84, None, Call(_CHANGE, ((None, 0),))),  # rmdir
-    (87, None, Call(_CHANGE, ((None, 0),))),  # unlink
-    (263, 35, Call(_CHANGE, ((0, 1),))),  # unlinkat
-    (82, None, Call(_CHANGE, ((None, 0), (None, 1)))),  # rename
-    (264, 38, Call(_CHANGE, ((0, 1), (2, 3)))),  # renameat
-    (316, 276, Call(_CHANGE, ((0, 1), (2, 3)))),  # renameat2
-    (86, None, Call(_MAKE, ((None, 1),))),  # link
-    (265, 37, Call(_MAKE, ((2, 3),))),  # linkat
-    (88, None, Call(_MAKE, ((None, 1),))),  # symlink
-    (266, 36, Call(_MAKE, ((1, 2),))),  # symlinkat
-    (90, None, Call(_CHANGE, ((None, 0),))),  # chmod
-    (268, 53, Call(_CHANGE, ((0, 1),))),  # fchmodat
-    (452, 452, Call(_CHANGE, ((0, 1),))),  # fchmodat2
-    (92, None, Call(_CHANGE, ((None, 0),))),  # chown
-    (94, None, Call(_CHANGE, ((None, 0),))),  # lchown
-    (260, 54, Call(_CHANGE, ((0, 1),))),  # fchownat
-    (76, 45, Call(_CHANGE, ((None, 0),))),  # truncate
-    (235, None, Call(_CHANGE, ((None, 0),))),  # utimes
-    (280, 88, Call(_CHANGE, ((0, 1),))),  # utimensat
+_CALLS: Final[tuple[tuple[int | None, int | None, PathSyscall], ...]] = (
+    (2, None, PathSyscall(_OPEN, ((None, 0),), flags=1)),  # open
+    (85, None, PathSyscall(_CHANGE, ((None, 0),))),  # creat
+    (257, 56, PathSyscall(_OPEN, ((0, 1),), flags=2)),  # openat
+    (437, 437, PathSyscall(_OPEN, ((0, 1),), flags=2, has_flags_in_memory=True)),  # openat2
+    (83, None, PathSyscall(_MAKE, ((None, 0),))),  # mkdir
+    (258, 34, PathSyscall(_MAKE, ((0, 1),))),  # mkdirat
+    (133, None, PathSyscall(_MAKE, ((None, 0),))),  # mknod
+    (259, 33, PathSyscall(_MAKE, ((0, 1),))),  # mknodat
+    (84, None, PathSyscall(_CHANGE, ((None, 0),))),  # rmdir
+    (87, None, PathSyscall(_CHANGE, ((None, 0),))),  # unlink
+    (263, 35, PathSyscall(_CHANGE, ((0, 1),))),  # unlinkat
+    (82, None, PathSyscall(_CHANGE, ((None, 0), (None, 1)))),  # rename
+    (264, 38, PathSyscall(_CHANGE, ((0, 1), (2, 3)))),  # renameat
+    (316, 276, PathSyscall(_CHANGE, ((0, 1), (2, 3)))),  # renameat2
+    (86, None, PathSyscall(_MAKE, ((None, 1),))),  # link
+    (265, 37, PathSyscall(_MAKE, ((2, 3),))),  # linkat
+    (88, None, PathSyscall(_MAKE, ((None, 1),))),  # symlink
+    (266, 36, PathSyscall(_MAKE, ((1, 2),))),  # symlinkat
+    (90, None, PathSyscall(_CHANGE, ((None, 0),))),  # chmod
+    (268, 53, PathSyscall(_CHANGE, ((0, 1),))),  # fchmodat
+    (452, 452, PathSyscall(_CHANGE, ((0, 1),))),  # fchmodat2
+    (92, None, PathSyscall(_CHANGE, ((None, 0),))),  # chown
+    (94, None, PathSyscall(_CHANGE, ((None, 0),))),  # lchown
+    (260, 54, PathSyscall(_CHANGE, ((0, 1),))),  # fchownat
+    (76, 45, PathSyscall(_CHANGE, ((None, 0),))),  # truncate
+    (235, None, PathSyscall(_CHANGE, ((None, 0),))),  # utimes
+    (280, 88, PathSyscall(_CHANGE, ((0, 1),))),  # utimensat
 )
 _COLUMNS: Final = {"x86_64": 0, "aarch64": 1}
 
 
 @cache
-def calls_of(machine: str) -> dict[int, Call]:
+def calls_of(machine: str) -> dict[int, PathSyscall]:
     """What is asked about on a machine of this kind, by number."""
     if machine not in _COLUMNS:
         raise SandboxUnavailable(reason=f"nobody knows the system calls of {machine}")
@@ -356,16 +356,16 @@ def directory_of(argument: int) -> int:
     return low - _INT if low >= _INT // 2 else low
 
 
-def verdict(wish: Wish, flags: int, found: Found) -> Why | None:
+def verdict(wish: AccessIntent, flags: int, found: PathAccess) -> RefusalReason | None:
     """Why a process is kept from a path, if it is kept from it by its sandbox."""
     if not found.is_inside and found.is_outside:
-        return Why.UNSEEN
-    if wish is Wish.OPEN:
+        return RefusalReason.UNSEEN
+    if wish is AccessIntent.OPEN:
         makes = bool(flags & _MAKES) and not found.is_inside
         is_changed = makes or (found.is_plain and bool(flags & _WRITES))
     else:
-        is_changed = wish is Wish.CHANGE or not found.is_inside
-    return Why.READ_ONLY if is_changed and found.is_read_only else None
+        is_changed = wish is AccessIntent.CHANGE or not found.is_inside
+    return RefusalReason.READ_ONLY if is_changed and found.is_read_only else None
 
 
 def is_ours_to_tell(path: str) -> bool:
@@ -381,13 +381,13 @@ class Refusals:
         self._most = most
         self.untold = 0
 
-    def add(self, path: str, why: Why) -> None:
+    def add(self, path: str, why: RefusalReason) -> None:
         """Take note of one."""
         if (path, why) in self._counts or len(self._counts) < self._most:
             self._counts[path, why] = self._counts.get((path, why), 0) + 1
         else:
             self.untold += 1
 
-    def __iter__(self) -> Iterator[Refusal]:
+    def __iter__(self) -> Iterator[PathRefusal]:
         for (path, why), count in sorted(self._counts.items()):
-            yield Refusal(path, why, count)
+            yield PathRefusal(path, why, count)

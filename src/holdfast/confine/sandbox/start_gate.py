@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NoReturn, Self
 
-from holdfast.confine.entry import Entry
+from holdfast.confine.entry import ProcessEntry
 from holdfast.confine.failures import SandboxFailed
 from holdfast.confine.kernel import join
 
@@ -35,14 +35,14 @@ _STANDING_LONGEST: Final = 15.0  # seconds
 _LOOPBACK: Final = "127.0.0.1"
 
 
-class Threshold:
+class StartGate:
     """Holds a sandbox up before its command begins; `entry` is what is to be entered.
 
     The entry leads through bubblewrap. If the threshold is left without having been crossed, even
     because we were killed, the command never begins.
     """
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: ProcessEntry) -> None:
         used = {0, 1, 2, *entry.files.values()}
         gate = next(number for number in range(_LAST_DIGIT + 1) if number not in used)
         told = max(_LAST_DIGIT, *used) + 1

@@ -38,7 +38,7 @@ from holdfast.failures import Failure, ungrouped
 from holdfast.rpc import Connection, ConnectionConfig, HeartbeatPolicy, PeerLimits
 from holdfast.rpc.failures import ErrorResponse, RequestTimedOut
 from holdfast.rpc.model import Dialect, Notification
-from holdfast.world import IdMaker, SystemChance, SystemClock
+from holdfast.world import IdMaker, SystemClock, SystemRandomSource
 
 if TYPE_CHECKING:
     from holdfast.telemetry import Telemetry
@@ -228,7 +228,7 @@ class Client:
         """
         self._policy = policy or RecoveryPolicy()
         self._unread_bytes_max = unread_bytes_max
-        self._ids = ids or IdMaker(SystemClock(), SystemChance())
+        self._ids = ids or IdMaker(SystemClock(), SystemRandomSource())
         config = ConnectionConfig(
             limits=PeerLimits(in_flight_max=_IN_FLIGHT_MAX),
             dialect=Dialect(),

@@ -23,7 +23,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from holdfast.confine import Entry, Fence, enter
+from holdfast.confine import Fence, ProcessEntry, enter
 from holdfast.exec.keeper.protocol import (
     MARK,
     TAG_BITS,
@@ -60,7 +60,7 @@ class EntrySpec:
             raise MalformedPacket("no descriptor can be carried there")
         self._is_led = message.get("is_led") is True
         self._carried = dict(zip(descriptors[namespaces + groups :], carried, strict=True))
-        self._entry = Entry(
+        self._entry = ProcessEntry(
             argv=(),
             env={},
             cwd="/",

@@ -20,7 +20,7 @@ from typing import Protocol, Self
 
 import anyio.lowlevel
 
-from holdfast.confine import Entry
+from holdfast.confine import ProcessEntry
 from holdfast.exec.failures import KeeperLost, KeeperOutdated, KeeperUnavailable, StartFailed
 from holdfast.exec.keeper.discovery import KeeperConnection, connect_keeper, kill_held, lock_state
 from holdfast.exec.keeper.protocol import (
@@ -67,7 +67,7 @@ class ProcessSpec:
     arg0: str | None = None
     terminal: TerminalSize | None = None
     pipe_stdin: bool = False
-    way: Entry | None = None
+    way: ProcessEntry | None = None
     is_led: bool = False
 
     @property
@@ -91,7 +91,7 @@ class ProcessSpec:
         return plain if self.way is None else plain | {"entry": _entry(self.way, self.is_led)}
 
 
-def _entry(way: Entry, is_led: bool) -> Message:
+def _entry(way: ProcessEntry, is_led: bool) -> Message:
     fence = way.fence and {
         "files": way.fence.files,
         "network": way.fence.network,

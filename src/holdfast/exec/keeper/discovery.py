@@ -45,7 +45,7 @@ from holdfast.exec.keeper.protocol import (
 )
 from holdfast.world import (
     SERVICE,
-    Ended,
+    SweepResult,
     SystemProcess,
     command_of,
     disk_failure,
@@ -100,7 +100,7 @@ def kill_held(keeper: KeeperName) -> list[MarkedProcess]:
     return found
 
 
-def end_started(keys: Collection[str], numbers: Collection[int] = ()) -> Ended:
+def end_started(keys: Collection[str], numbers: Collection[int] = ()) -> SweepResult:
     """End the processes of these keys, and all that they have started; blocks.
 
     `numbers` are the limit numbers of these processes, as far as they are known.
@@ -112,7 +112,7 @@ def end_started(keys: Collection[str], numbers: Collection[int] = ()) -> Ended:
     return end_members(is_started, numbers=numbers)
 
 
-def end_session(session: str, numbers: Collection[int] = ()) -> Ended:
+def end_session(session: str, numbers: Collection[int] = ()) -> SweepResult:
     """The same for all processes of one session of a server."""
     mark = _SESSION + session.encode()
 

@@ -13,14 +13,14 @@ from pathlib import Path
 from holdfast.confine import (
     PROTECTED,
     SYSTEM,
-    Entry,
-    Gated,
+    MergedRootFiles,
+    NamespaceFiles,
     Network,
     Place,
     Policy,
-    Rooted,
+    ProcessEntry,
     Strength,
-    shut_in,
+    prepare_sandbox,
     strength_within,
 )
 from holdfast.exec.failures import StartFailed
@@ -98,7 +98,7 @@ def prepared(
     argv = (order.argv[0] if order.arg0 is None else order.arg0, *order.argv[1:])
     if confined is None:
         program = _located(place.files, order)
-        way = Entry(argv, order.env, order.cwd, program, namespaces=place.namespaces)
+        way = ProcessEntry(argv, order.env, order.cwd, program, namespaces=place.namespaces)
         return Launch(replace(order, argv=argv, arg0=None, way=way))
     _located(place.files, order)
     return _shut_in(order, confined, place, state)
@@ -123,7 +123,7 @@ def gated(place: Place, sandbox: Mapping[str, object] | None, own: ServerInfo) -
         if not (may_write(settled, name) if writes else may_read(settled, name, here)):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
-    return Gated(files, gate)
+    return NamespaceFiles(files, gate)
 
 
 def _confinement(
@@ -153,7 +153,7 @@ def surroundings(place: Place, own: ServerInfo) -> SandboxSurroundings:
     )
 
 
-def _shown(files: Rooted) -> list[bytes]:
+def _shown(files: MergedRootFiles) -> list[bytes]:
     """What is to be seen where everything is; each costs a mount, and nobody misses empty ones."""
     found: list[bytes] = []
     for name in files.directories(b"/", but=_NOT_SHOWN):
@@ -173,7 +173,7 @@ def _shut_in(order: ProcessSpec, confined: RequestedSandbox, place: Place, state
     is_led = strength_within(place.namespaces) is Strength.FULL and os.path.exists(_LEADER)
     leading = (_LEADER, *(("--ctty",) if order.terminal else ()))
     argv = (*leading, *order.argv) if is_led else order.argv
-    plain = Entry(
+    plain = ProcessEntry(
         argv,
         order.env,
         order.cwd,
@@ -185,7 +185,7 @@ def _shut_in(order: ProcessSpec, confined: RequestedSandbox, place: Place, state
     with ExitStack() as undo:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         with root_of(place) as root:
-            shut = shut_in(plain, _policy(confined), state=state, root=root)
+            shut = prepare_sandbox(plain, _policy(confined), state=state, root=root)
         undo.callback(shut.close)
         carried = {source: target for source, target in shut.entry.files.items() if source >= 0}
         way = replace(shut.entry, files=carried)
@@ -214,7 +214,7 @@ def _policy(confined: RequestedSandbox) -> Policy:
     )
 
 
-def _settled(files: Rooted, paths: tuple[str, ...]) -> tuple[str, ...]:
+def _settled(files: MergedRootFiles, paths: tuple[str, ...]) -> tuple[str, ...]:
     """Paths without links; what is not there stays as it is."""
     found: dict[str, None] = {}
     for path in paths:
@@ -225,7 +225,7 @@ def _settled(files: Rooted, paths: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _refuse_missing(files: Rooted, order: ProcessSpec) -> None:
+def _refuse_missing(files: MergedRootFiles, order: ProcessSpec) -> None:
     try:
         is_directory = stat.S_ISDIR(files.look(os.fsencode(order.cwd)).st_mode)
         number = errno.ENOTDIR
@@ -236,7 +236,7 @@ def _refuse_missing(files: Rooted, order: ProcessSpec) -> None:
         raise StartFailed(command=order.argv[0], reason=reason)
 
 
-def _located(files: Rooted, order: ProcessSpec) -> str:
+def _located(files: MergedRootFiles, order: ProcessSpec) -> str:
     """The file that a command names, by its own PATH and seen from its directory in its place."""
     name = order.argv[0]
     if "/" in name:

@@ -46,7 +46,7 @@ from holdfast.runners.rehearsal.script import (
     WriteStep,
     read_scenario,
 )
-from holdfast.world import Opening, Questions, Root
+from holdfast.world import OpenMode, PendingReplies, Root
 
 EVENTS = "events"  # to the host: a list of what happened
 TURN = "turn"
@@ -89,7 +89,7 @@ class RehearsalAgent:
         self._root = root
         self._tasks = tasks
         self._running: anyio.CancelScope | None = None
-        self._questions = Questions()
+        self._questions = PendingReplies()
         self._service = Service(
             {
                 TURN: Handler(TurnParams, self._begin),
@@ -205,7 +205,7 @@ def _changed(root: Root, step: WriteStep | EditStep | DeleteStep) -> ActResult:
                 _put(root, path, content, mode)
             case EditStep(edit, old, new):
                 path = RelativePath.from_text(edit)
-                with root.open(path, Opening.READ) as file:
+                with root.open(path, OpenMode.READ) as file:
                     text = file.readall().decode()
                 if text.count(old) != 1:
                     return ActResult(1, f"{old!r} stands there {text.count(old)} times")
@@ -218,7 +218,7 @@ def _changed(root: Root, step: WriteStep | EditStep | DeleteStep) -> ActResult:
 
 
 def _put(root: Root, path: RelativePath, text: str, mode: int | None) -> None:
-    with root.open(path, Opening.REPLACE) as file:
+    with root.open(path, OpenMode.REPLACE) as file:
         file.write(text.encode())
         if mode is not None:
             os.fchmod(file.fileno(), mode)

@@ -13,7 +13,7 @@ from holdfast.telemetry.redaction.scan import (
     PLACEHOLDER_BEGUN,
     Pass,
     Passes,
-    Scan,
+    RedactionScan,
     Spans,
     inside_placeholder,
 )
@@ -35,7 +35,7 @@ def known_pass(values: Iterable[str]) -> Pass | None:
     if not written:
         return None
 
-    def scan(text: str, start: int, final: bool) -> Scan:
+    def scan(text: str, start: int, final: bool) -> RedactionScan:
         """Hide every known value; hold back what may be the beginning of one."""
         spans = Spans(text, start)
         undecided = len(text) if final else _undecided(text, start, written)

@@ -24,13 +24,19 @@ from holdfast.telemetry.redaction.names import (
     is_hidden,
     name_before,
 )
-from holdfast.telemetry.redaction.scan import UNSURE, Rest, Scan, Spans, inside_placeholder
+from holdfast.telemetry.redaction.scan import (
+    UNSURE,
+    RedactionScan,
+    SecretContinuation,
+    Spans,
+    inside_placeholder,
+)
 
 Applies = Callable[[re.Match[str], str], bool]  # given the match, and the name up to its word
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RedactionRule:
     """What to look for at a word; the group `secret` of the pattern is what is hidden."""
 
     label: str
@@ -40,7 +46,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RuleGroup:
     """The rules of some words.
 
     `gate` matches where a rule may apply; the name of its last group says which. `begun` matches
@@ -49,20 +55,22 @@ class Group:
     """
 
     gate: re.Pattern[str]
-    rules: dict[str | None, tuple[Rule, ...]]
+    rules: dict[str | None, tuple[RedactionRule, ...]]
     begun: re.Pattern[str]
     begun_longest: int = 200
 
 
-def _rule(label: str, head: str, secret: str, applies: Applies) -> Rule:
+def _rule(label: str, head: str, secret: str, applies: Applies) -> RedactionRule:
     pattern = re.compile(rf"{head}(?P<secret>(?:{secret})+)", re.ASCII | re.IGNORECASE)
-    return Rule(label, pattern, re.compile(rf"(?:{secret})*", re.ASCII), applies)
+    return RedactionRule(label, pattern, re.compile(rf"(?:{secret})*", re.ASCII), applies)
 
 
-def _group(rule: Rule, opening: str, begun: str, *, begun_longest: int = 200) -> Group:
+def _group(rule: RedactionRule, opening: str, begun: str, *, begun_longest: int = 200) -> RuleGroup:
     flags = re.ASCII | re.IGNORECASE
     gate_of_one = re.compile(opening, flags)
-    return Group(gate_of_one, {None: (rule,)}, re.compile(rf"(?:{begun})\Z", flags), begun_longest)
+    return RuleGroup(
+        gate_of_one, {None: (rule,)}, re.compile(rf"(?:{begun})\Z", flags), begun_longest
+    )
 
 
 def _is_shown(match: re.Match[str], before: str) -> bool:
@@ -115,7 +123,7 @@ _SHELL = _rule("secret", gate("shell"), r"[^\s\"'`]", _shell)
 _BARE = _rule("secret", gate("bare"), r"[^\s\"'`,;&<>(){}\[\]|\\]", _bare)
 _ELEMENT = _rule("secret", gate("xml"), r"[^<>\n]", is_element)
 _FLAG = _rule("secret", gate("flag"), r"[^\s\"'`]", is_flagged)
-_ASSIGNMENT = Group(
+_ASSIGNMENT = RuleGroup(
     gate=re.compile(gate(), re.ASCII),
     rules={
         "dq": (_DOUBLE,),
@@ -183,7 +191,7 @@ _DISCORD = _group(
     r"hooks/?\d{0,25}/?",
 )
 
-GROUPS: dict[bytes, tuple[Group, ...]] = {
+GROUPS: dict[bytes, tuple[RuleGroup, ...]] = {
     b"pass": (_ASSIGNMENT,),
     b"pwd": (_ASSIGNMENT,),
     b"secret": (_ASSIGNMENT,),
@@ -208,7 +216,7 @@ _NAMED_WITHIN = 64  # a name at the end of what was hidden may still speak of wh
 _WORD_LONGEST = max(len(word) for word in GROUPS)
 
 
-def scan_contexts(text: str, start: int, final: bool) -> Scan:
+def scan_contexts(text: str, start: int, final: bool) -> RedactionScan:
     """Hide every secret whose surroundings say that it is one."""
     spans = Spans(text, start)
     for at, word in _spots(text, max(0, start - _NAMED_WITHIN)):
@@ -222,7 +230,7 @@ def scan_contexts(text: str, start: int, final: bool) -> Scan:
             continue
         spans.replace(match.start("secret"), match.end("secret"), rule.label)
         if is_open:
-            return spans.until(spans.at, Rest(rule.rest))
+            return spans.until(spans.at, SecretContinuation(rule.rest))
     return spans.until(len(text) if final else max(start, len(text) - _WORD_LONGEST + 1))
 
 
@@ -239,7 +247,9 @@ def _spots(text: str, start: int) -> list[tuple[int, bytes]]:
     return spots
 
 
-def _examine(text: str, at: int, word: bytes) -> tuple[Rule | None, re.Match[str] | None, bool]:
+def _examine(
+    text: str, at: int, word: bytes
+) -> tuple[RedactionRule | None, re.Match[str] | None, bool]:
     """The rule that applies at a word, and whether more text could change that."""
     if text[at - 1 : at] in (":", "-") and inside_placeholder(text, at):
         return None, None, False

@@ -29,7 +29,7 @@ def inside_placeholder(text: str, at: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class SecretContinuation:
     """How a secret goes on that is too long to be held: all of `body`, then `close` if there."""
 
     body: re.Pattern[str]
@@ -37,16 +37,16 @@ class Rest:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class RedactionScan:
     """The text up to `keep`, redacted; what follows is undecided, or the `rest` of a secret."""
 
     out: str
     keep: int
-    rest: Rest | None = None
+    rest: SecretContinuation | None = None
 
 
 # A pass reads `text` from `start` on; what precedes is context. When `final`, nothing follows.
-Pass = Callable[[str, int, bool], Scan]
+Pass = Callable[[str, int, bool], RedactionScan]
 
 
 class Spans:
@@ -64,10 +64,10 @@ class Spans:
         self._pieces += (self._text[self.at : start], placeholder(label))
         self.at = end
 
-    def until(self, keep: int, rest: Rest | None = None) -> Scan:
+    def until(self, keep: int, rest: SecretContinuation | None = None) -> RedactionScan:
         """End the pass at `keep`."""
         keep = max(keep, self.at)
-        return Scan("".join(self._pieces) + self._text[self.at : keep], keep, rest)
+        return RedactionScan("".join(self._pieces) + self._text[self.at : keep], keep, rest)
 
 
 # Let text go through passes that hide something, whole or as it comes.
@@ -138,7 +138,7 @@ class _Stage:
         self._scan = scan
         self._context = ""
         self.held = ""
-        self._rest: Rest | None = None
+        self._rest: SecretContinuation | None = None
 
     def feed(self, chunk: str, *, final: bool) -> str:
         self.held += chunk
@@ -151,7 +151,7 @@ class _Stage:
         self._rest = scan.rest
         return scan.out
 
-    def _swallow(self, rest: Rest, *, final: bool) -> bool:
+    def _swallow(self, rest: SecretContinuation, *, final: bool) -> bool:
         """Drop the rest of a secret that was hidden already; say whether it has ended."""
         body = rest.body.match(self.held)
         end = body.end() if body else 0

@@ -23,7 +23,13 @@ import re
 import string
 from dataclasses import dataclass
 
-from holdfast.telemetry.redaction.scan import CLOSING_LONGEST, UNSURE, Rest, Scan, Spans
+from holdfast.telemetry.redaction.scan import (
+    CLOSING_LONGEST,
+    UNSURE,
+    RedactionScan,
+    SecretContinuation,
+    Spans,
+)
 
 PLAIN = r"[A-Za-z0-9_\-]*"
 DOTTED = r"(?:[A-Za-z0-9_\-]+|\.(?=[A-Za-z0-9_\-]))*"
@@ -34,7 +40,7 @@ RUN_SHORTEST = 18  # no key below has a shorter run, and most words do
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class TokenFamily:
     """How one family of keys looks."""
 
     label: str
@@ -44,53 +50,55 @@ class Family:
 
 
 FAMILIES = (
-    Family("anthropic", r"sk-ant-[\w\-]{16,}"),
-    Family("openai", r"sk-(?:[A-Za-z0-9]{2,12}-){0,3}[A-Za-z0-9_]{20,}"),
-    Family("openai", r"sk-(?:proj|svcacct|admin|None)-[\w\-]{20,}"),
-    Family("openai", r"sess-[A-Za-z0-9]{24,}"),
-    Family("github", r"gh[pour]_[A-Za-z0-9]{20,}"),
-    Family("github", r"ghs_[A-Za-z0-9_\-]{20,}", rest=DOTTED),
-    Family("github", r"github_pat_[A-Za-z0-9_]{20,}"),
-    Family("gitlab", r"gl(?:pat|oas|dt|rtr?|cbt|ptt|ft|imt|agent|soat)-[\w\-]{16,}", rest=DOTTED),
-    Family("aws", r"A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}"),
-    Family("gcp", r"AIza[\w\-]{35}"),
-    Family("google-oauth", r"(?<=ya29\.)[\w\-]{18,}", rest=DOTTED),
-    Family("google-oauth", r"GOCSPX-[\w\-]{20,}"),
-    Family("google-oauth", r"(?<=1//)0[\w\-]{24,}"),
-    Family("azure", r"(?<=8Q~)[\w\-]{18,}", rest=TILDED),
-    Family("slack", r"xox[a-z]-[\w\-]{16,}"),
-    Family("slack", r"xapp-\d-[\w\-]{16,}"),
-    Family("stripe", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
-    Family("stripe", r"whsec_[A-Za-z0-9]{16,}", rest=BASE64),
-    Family("jwt", r"eyJ[\w\-]{15,2000}(?![\w\-])", r"\.[A-Za-z0-9_\-]{8,}", DOTTED),
-    Family("npm", r"npm_[A-Za-z0-9]{30,}"),
-    Family("pypi", r"pypi-Ag[\w\-]{30,}"),
-    Family("huggingface", r"(?:hf|api_org)_[A-Za-z0-9]{30,}"),
-    Family("twilio", r"SK[0-9a-f]{32}"),
-    Family("sendgrid", r"(?<=SG\.)[\w\-]{18,80}(?![\w\-])", r"\.[A-Za-z0-9_\-]{16,}"),
-    Family("digitalocean", r"do[opr]_v1_[a-f0-9]{40,}"),
-    Family("databricks", r"dapi[a-f0-9]{32}"),
-    Family("discord", r"[MNO][TDjz][\w\-]{20,28}(?![\w\-])", r"\.[\w\-]{6}\.[\w\-]{25,}"),
-    Family("telegram", r"(?<=\d{8}:)AA[\w\-]{30,}"),
-    Family("age", r"AGE-SECRET-KEY-[0-9A-Z\-]{20,}"),
-    Family("xai", r"xai-[A-Za-z0-9]{30,}"),
-    Family("groq", r"gsk_[A-Za-z0-9]{30,}"),
-    Family("perplexity", r"pplx-[A-Za-z0-9]{30,}"),
-    Family("replicate", r"r8_[A-Za-z0-9]{30,}"),
-    Family("nvidia", r"nvapi-[\w\-]{30,}"),
-    Family("vault", r"(?<=hv[sbr]\.)[\w\-]{20,}"),
-    Family("docker", r"dckr_(?:pat|oat)_[\w\-]{20,}"),
-    Family("shopify", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
-    Family("linear", r"lin_(?:api|oauth)_[A-Za-z0-9]{30,}"),
-    Family("notion", r"(?:secret|ntn)_[A-Za-z0-9]{40,}"),
-    Family("tailscale", r"tskey-[a-z]+-[\w\-]{16,}"),
-    Family("sentry", r"sntry[su]_[\w\-]{30,}", rest=BASE64),
-    Family("supabase", r"(?:sbp_[a-f0-9]{40}|sb_secret_[\w\-]{20,})"),
-    Family("atlassian", r"ATATT3[\w\-]{30,}", rest=BASE64),
-    Family("grafana", r"gl(?:c|sa)_[A-Za-z0-9]{20,}", rest=BASE64),
-    Family("newrelic", r"NRAK-[A-Z0-9]{20,}"),
-    Family("postman", r"PMAK-[a-f0-9\-]{30,}"),
-    Family("mailgun", r"key-[0-9a-f]{32}"),
+    TokenFamily("anthropic", r"sk-ant-[\w\-]{16,}"),
+    TokenFamily("openai", r"sk-(?:[A-Za-z0-9]{2,12}-){0,3}[A-Za-z0-9_]{20,}"),
+    TokenFamily("openai", r"sk-(?:proj|svcacct|admin|None)-[\w\-]{20,}"),
+    TokenFamily("openai", r"sess-[A-Za-z0-9]{24,}"),
+    TokenFamily("github", r"gh[pour]_[A-Za-z0-9]{20,}"),
+    TokenFamily("github", r"ghs_[A-Za-z0-9_\-]{20,}", rest=DOTTED),
+    TokenFamily("github", r"github_pat_[A-Za-z0-9_]{20,}"),
+    TokenFamily(
+        "gitlab", r"gl(?:pat|oas|dt|rtr?|cbt|ptt|ft|imt|agent|soat)-[\w\-]{16,}", rest=DOTTED
+    ),
+    TokenFamily("aws", r"A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}"),
+    TokenFamily("gcp", r"AIza[\w\-]{35}"),
+    TokenFamily("google-oauth", r"(?<=ya29\.)[\w\-]{18,}", rest=DOTTED),
+    TokenFamily("google-oauth", r"GOCSPX-[\w\-]{20,}"),
+    TokenFamily("google-oauth", r"(?<=1//)0[\w\-]{24,}"),
+    TokenFamily("azure", r"(?<=8Q~)[\w\-]{18,}", rest=TILDED),
+    TokenFamily("slack", r"xox[a-z]-[\w\-]{16,}"),
+    TokenFamily("slack", r"xapp-\d-[\w\-]{16,}"),
+    TokenFamily("stripe", r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    TokenFamily("stripe", r"whsec_[A-Za-z0-9]{16,}", rest=BASE64),
+    TokenFamily("jwt", r"eyJ[\w\-]{15,2000}(?![\w\-])", r"\.[A-Za-z0-9_\-]{8,}", DOTTED),
+    TokenFamily("npm", r"npm_[A-Za-z0-9]{30,}"),
+    TokenFamily("pypi", r"pypi-Ag[\w\-]{30,}"),
+    TokenFamily("huggingface", r"(?:hf|api_org)_[A-Za-z0-9]{30,}"),
+    TokenFamily("twilio", r"SK[0-9a-f]{32}"),
+    TokenFamily("sendgrid", r"(?<=SG\.)[\w\-]{18,80}(?![\w\-])", r"\.[A-Za-z0-9_\-]{16,}"),
+    TokenFamily("digitalocean", r"do[opr]_v1_[a-f0-9]{40,}"),
+    TokenFamily("databricks", r"dapi[a-f0-9]{32}"),
+    TokenFamily("discord", r"[MNO][TDjz][\w\-]{20,28}(?![\w\-])", r"\.[\w\-]{6}\.[\w\-]{25,}"),
+    TokenFamily("telegram", r"(?<=\d{8}:)AA[\w\-]{30,}"),
+    TokenFamily("age", r"AGE-SECRET-KEY-[0-9A-Z\-]{20,}"),
+    TokenFamily("xai", r"xai-[A-Za-z0-9]{30,}"),
+    TokenFamily("groq", r"gsk_[A-Za-z0-9]{30,}"),
+    TokenFamily("perplexity", r"pplx-[A-Za-z0-9]{30,}"),
+    TokenFamily("replicate", r"r8_[A-Za-z0-9]{30,}"),
+    TokenFamily("nvidia", r"nvapi-[\w\-]{30,}"),
+    TokenFamily("vault", r"(?<=hv[sbr]\.)[\w\-]{20,}"),
+    TokenFamily("docker", r"dckr_(?:pat|oat)_[\w\-]{20,}"),
+    TokenFamily("shopify", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
+    TokenFamily("linear", r"lin_(?:api|oauth)_[A-Za-z0-9]{30,}"),
+    TokenFamily("notion", r"(?:secret|ntn)_[A-Za-z0-9]{40,}"),
+    TokenFamily("tailscale", r"tskey-[a-z]+-[\w\-]{16,}"),
+    TokenFamily("sentry", r"sntry[su]_[\w\-]{30,}", rest=BASE64),
+    TokenFamily("supabase", r"(?:sbp_[a-f0-9]{40}|sb_secret_[\w\-]{20,})"),
+    TokenFamily("atlassian", r"ATATT3[\w\-]{30,}", rest=BASE64),
+    TokenFamily("grafana", r"gl(?:c|sa)_[A-Za-z0-9]{20,}", rest=BASE64),
+    TokenFamily("newrelic", r"NRAK-[A-Z0-9]{20,}"),
+    TokenFamily("postman", r"PMAK-[a-f0-9\-]{30,}"),
+    TokenFamily("mailgun", r"key-[0-9a-f]{32}"),
 )
 
 _GROUP = {f"f{index}": family for index, family in enumerate(FAMILIES)}
@@ -120,7 +128,7 @@ _RUN = re.compile(r"[A-Za-z0-9_\-]+")
 _WORD_CHARACTERS = _KEY_CHARACTERS + ".+/=\\%:~;["
 
 
-def scan_tokens(text: str, start: int, final: bool) -> Scan:
+def scan_tokens(text: str, start: int, final: bool) -> RedactionScan:
     """Hide every key of a known family in all words that are complete."""
     whole = len(text) if final else max(start, len(text.rstrip(_WORD_CHARACTERS)))
     forced = len(text) - whole > WORD_LONGEST
@@ -141,7 +149,7 @@ def scan_tokens(text: str, start: int, final: bool) -> Scan:
             break
         spans.replace(begins, ends, LABEL[family])
         if forced and ends >= len(text) - UNSURE:
-            return spans.until(ends, Rest(REST[family]))
+            return spans.until(ends, SecretContinuation(REST[family]))
         at = folded.find(_GATE, ends, until)
     return spans.until(decided)
 
@@ -177,11 +185,11 @@ _CLOSE = rf"{_LAST}(?:{_BETWEEN}-----END {_NAME}-----)?"
 _HEADER = re.compile(rf"{_MARK}{_NAME}-----")
 _BLOCK = re.compile(rf"{_MARK}{_NAME}-----{_LINES}+")
 _CLOSING = re.compile(_CLOSE)
-_REST = Rest(re.compile(rf"[A-Za-z0-9+/=]*{_LINES}*"), _CLOSING)
+_REST = SecretContinuation(re.compile(rf"[A-Za-z0-9+/=]*{_LINES}*"), _CLOSING)
 _BEGUN = re.compile(r"-{1,5}\Z|-----[A-Z0-9 ]{1,60}-{0,5}\Z")
 
 
-def scan_pem(text: str, start: int, final: bool) -> Scan:
+def scan_pem(text: str, start: int, final: bool) -> RedactionScan:
     """Hide every private key; hold back a block that is not complete."""
     spans = Spans(text, start)
     at = text.find(_MARK, start)

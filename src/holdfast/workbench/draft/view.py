@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Self
 
-from holdfast.confine import Place, PlaceSpec, Rooted, end, remount
+from holdfast.confine import MergedRootFiles, Place, PlaceSpec, end, remount
 from holdfast.confine.failures import PlaceLost
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
@@ -245,7 +245,7 @@ class DraftView:
 
     def _is_dead(self, path: bytes) -> bool:
         try:
-            directory = Rooted(self.root).open_without_links(path, _OPEN)
+            directory = MergedRootFiles(self.root).open_without_links(path, _OPEN)
         except OSError as error:
             raise_resource_error(error, path)
             return error.errno == errno.ESTALE
@@ -303,7 +303,7 @@ def _opened(place: Place, spec: PlaceSpec) -> int:
 def _stat_identity(root: int, path: RelativePath) -> tuple[int, int, int, int] | None:
     """What tells one state of a name from another; None if no such name is there."""
     try:
-        named = Rooted(root).open_without_links(path.raw, os.O_PATH)
+        named = MergedRootFiles(root).open_without_links(path.raw, os.O_PATH)
     except OSError as error:
         raise_resource_error(error, path.raw)
         return None

@@ -36,7 +36,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from holdfast.confine import Rooted, is_within
+from holdfast.confine import MergedRootFiles, is_within
 from holdfast.failures import Failure
 from holdfast.nouns import PathInvalid, RelativePath
 from holdfast.workbench.failures import (
@@ -411,7 +411,7 @@ def _repository(directory: str) -> Iterator[str]:
 def _read(root: int, path: bytes) -> bytes | None:
     """What is in a small file below the root, if it is one and no link leads there."""
     try:
-        descriptor = Rooted(root).open_without_links(path, _OPEN)
+        descriptor = MergedRootFiles(root).open_without_links(path, _OPEN)
     except OSError:
         return None
     try:
@@ -423,7 +423,9 @@ def _read(root: int, path: bytes) -> bytes | None:
 
 def _is_link(root: int, path: bytes) -> bool:
     try:
-        descriptor = Rooted(root).open_without_links(path, getattr(os, "O_PATH", os.O_RDONLY))
+        descriptor = MergedRootFiles(root).open_without_links(
+            path, getattr(os, "O_PATH", os.O_RDONLY)
+        )
     except OSError:
         return False
     try:

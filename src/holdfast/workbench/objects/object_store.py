@@ -26,13 +26,13 @@ from holdfast.workbench.objects.index_rebuild import reconcile, search
 from holdfast.workbench.objects.objects import ObjectCache, Objects
 from holdfast.workbench.objects.segments import Segments
 from holdfast.world import (
-    Chance,
     Clock,
     Disk,
     OpenFile,
-    SystemChance,
+    RandomSource,
     SystemClock,
     SystemDisk,
+    SystemRandomSource,
     disk_failure,
 )
 from holdfast.world.failures import DatabaseDamaged, DiskFull, DiskMissing, DiskOccupied, DiskQuota
@@ -96,7 +96,7 @@ class Ports(NamedTuple):
 
     disk: Disk = SystemDisk()
     clock: Clock = SystemClock()
-    chance: Chance = SystemChance()
+    chance: RandomSource = SystemRandomSource()
 
 
 class ObjectStore:

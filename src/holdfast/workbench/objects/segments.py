@@ -38,7 +38,7 @@ from holdfast.workbench.objects.formats import (
     name_of,
     record_shares,
 )
-from holdfast.world import Chance, Disk, OpenFile, write_all
+from holdfast.world import Disk, OpenFile, RandomSource, write_all
 from holdfast.world.failures import StoreReadOnly
 
 _SEARCH_BYTES = 2**20
@@ -279,7 +279,7 @@ _TINY_BYTES = 64  # what is as small as a head is not worth compressing
 class Segments(SegmentReader):
     """Read and write access to all segments; the owner holds the lock of the store."""
 
-    def __init__(self, disk: Disk, directory: Path, chance: Chance) -> None:
+    def __init__(self, disk: Disk, directory: Path, chance: RandomSource) -> None:
         super().__init__(disk, directory)
         self._chance = chance
         self._compressor = _compressor(_WRITE_BYTES)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from holdfast.nouns import RelativePath, printable, why_it_runs
+from holdfast.nouns import RelativePath, autorun_reason, printable
 from holdfast.workbench.diff.git_patch import (
     PatchSide,
     blob_id,
@@ -40,7 +40,7 @@ def marked_by_name(change: PathChange) -> str:
     after = change.after
     if after is None or after.kind not in (EntryKind.FILE, EntryKind.LINK):
         return ""
-    return why_it_runs(change.path, is_link=after.kind is EntryKind.LINK)
+    return autorun_reason(change.path, is_link=after.kind is EntryKind.LINK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

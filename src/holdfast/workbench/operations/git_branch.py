@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from holdfast.confine import Rooted
-from holdfast.nouns import RelativePath, why_it_runs
+from holdfast.confine import MergedRootFiles
+from holdfast.nouns import RelativePath, autorun_reason
 from holdfast.workbench.diff.git_patch import notes_of
 from holdfast.workbench.draft.view import DraftView
 from holdfast.workbench.failures import (
@@ -142,7 +142,7 @@ def _opened(view: DraftView, draft: Draft, path: Path) -> int:
         reason = "it lies outside of the project, and the draft is a copy"
         raise GitRepositoryRefused(project=draft.project, reason=reason)
     inside = os.fsencode(path.relative_to(draft.project))
-    return Rooted(view.root).open_without_links(inside, _DIRECTORY)
+    return MergedRootFiles(view.root).open_without_links(inside, _DIRECTORY)
 
 
 def _fill(source: DraftRepository, repository: Repository, scratch: Path, config: bytes) -> None:
@@ -357,7 +357,7 @@ class _Transfer:
         path = RelativePath.of(difference.path)
         before, after = self._entry(difference.before), self._entry(difference.after)
         is_link = after is not None and after.kind is EntryKind.LINK
-        runs = why_it_runs(path, is_link=is_link) if after is not None else ""
+        runs = autorun_reason(path, is_link=is_link) if after is not None else ""
         return notes_of(path, before, after, runs)
 
     def _entry(self, recorded: TreeEntry | None) -> PathEntry | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.place.files import Rooted
+from holdfast.confine.place.files import MergedRootFiles
 from holdfast.exec.client.client import Client
 from holdfast.exec.client.files import WHOLE_BYTES_MAX
 from holdfast.exec.failures import FileFailed
@@ -411,7 +411,7 @@ async def test_our_client_moves_large_files_past_the_limit_of_a_message_and_a_cu
     assert next(numbers) == 3
 
 
-class Swapping(Rooted):
+class Swapping(MergedRootFiles):
     """Files of which directories become links as soon as somebody has looked at them."""
 
     def look(self, path: bytes, *, follow: bool = True) -> os.stat_result:
