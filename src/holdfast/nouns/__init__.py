@@ -1,12 +1,12 @@
-"""The nouns that every room speaks in: byte paths, cursors, leases, ids, text and pages."""
+"""Value types and text functions of all packages: byte paths, cursors, ids, text, HTML pages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from holdfast import lazy_exports
-from holdfast.nouns.failures import CursorInvalid, IdInvalid, LeaseInvalid, PathInvalid
-from holdfast.nouns.ids import ENTROPY_BYTES, Cursor, Id, Lease, check_id, make_id
+from holdfast.nouns.failures import CursorInvalid, IdInvalid, PathInvalid
+from holdfast.nouns.ids import ENTROPY_BYTES, Cursor, Id, check_id, make_id
 from holdfast.nouns.paths import PATH_BYTES_MAX, RelativePath
 from holdfast.nouns.text import cut, escaped, printable, prose, shown
 
@@ -23,8 +23,6 @@ __all__ = [
     "CursorInvalid",
     "Id",
     "IdInvalid",
-    "Lease",
-    "LeaseInvalid",
     "PathInvalid",
     "RelativePath",
     "autorun_reason",

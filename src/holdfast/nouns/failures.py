@@ -1,4 +1,4 @@
-"""What can be wrong with a path, a cursor, a lease or an id that someone gave us."""
+"""Failures of paths, cursors and ids that a caller passed in."""
 
 from __future__ import annotations
 
@@ -23,24 +23,12 @@ class CursorInvalid(
     code="CURSOR_INVALID",
     kind=Kind.INVALID,
     title="Unknown position",
-    user_message="{cursor} is no position in a log; start from the beginning or from the last "
-    "one that was given out.",
+    user_message="{cursor} is not a position in a log. Start from the beginning, or use the "
+    "cursor of the last event that was received.",
 ):
     """A text is not a position in a log."""
 
     cursor: str
-
-
-class LeaseInvalid(
-    Failure,
-    code="LEASE_INVALID",
-    kind=Kind.INVALID,
-    title="Not a lease",
-    user_message="{lease} is not a lease; ask for one before taking the work over.",
-):
-    """A text does not name a holder and a generation."""
-
-    lease: str
 
 
 class IdInvalid(
@@ -48,8 +36,8 @@ class IdInvalid(
     code="ID_INVALID",
     kind=Kind.INVALID,
     title="Not an id",
-    user_message="{id} is not an id that begins with {prefix}_; copy it whole from where it "
-    "was shown.",
+    user_message="{id} is not an id that begins with {prefix}_. Copy the whole id from "
+    "where it was shown.",
 ):
     """A text is not an id of the kind that was asked for."""
 

@@ -17,8 +17,8 @@ from holdfast.confine import (
     NamespaceFiles,
     Network,
     Place,
-    Policy,
     ProcessEntry,
+    SandboxPolicy,
     Strength,
     prepare_sandbox,
     strength_within,
@@ -201,9 +201,9 @@ def _shut_in(order: ProcessSpec, confined: RequestedSandbox, place: Place, state
         return Launch(told, shut.strength, shut.lacks, undo.pop_all())
 
 
-def _policy(confined: RequestedSandbox) -> Policy:
+def _policy(confined: RequestedSandbox) -> SandboxPolicy:
     """What it was started with was chosen by its client; only what looks secret is kept back."""
-    return Policy(
+    return SandboxPolicy(
         readable=confined.readable,
         writable=confined.writable,
         unguarded=confined.unguarded,
