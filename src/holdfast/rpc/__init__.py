@@ -1,6 +1,6 @@
-"""JSON-RPC peers over transports that may fail in every way.
+"""JSON-RPC peers, and transports over child processes, stdio, Unix sockets and WebSocket.
 
-What it offers is loaded when it is first asked for: not everyone needs all of it.
+Public names are imported on first use: most processes need only a few of the modules.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from holdfast import lazy_exports
 
-# At once: a module of the same name would stand in its way later.
+# Imported eagerly: the submodule `heartbeat` would hide the function of the same name later.
 from holdfast.rpc.heartbeat import HeartbeatPolicy, HeartbeatResult, heartbeat
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What a subscriber has not read yet: bounded, with a stated policy for what does not fit."""
+"""Bounded queue of unread notifications, with a policy for overflow."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from holdfast.rpc.model import Notification
 
 
 class Overflow(StrEnum):
-    """What happens to a subscriber that reads too slowly."""
+    """What a full queue does to a subscriber that reads too slowly."""
 
     DROP_OLDEST = "drop_oldest"  # the newest matter: forget the oldest, and count them
     END = "end"  # all matter: end the subscription, and say so
 
 
 class Backlog:
-    """Batches that wait for one subscriber, never more than it may hold.
+    """Batches of notifications that wait for one subscriber, bounded in number and bytes.
 
-    The newest batch is always kept whole, even if it alone is over the bound: it is in memory
-    already, and came in one read.
+    The newest batch is always queued whole, even if it alone exceeds the bound: it is in memory
+    already, from one read.
     """
 
     def __init__(self, *, overflow: Overflow, items_max: int, bytes_max: int) -> None:
@@ -36,7 +36,9 @@ class Backlog:
         self.dropped = 0
 
     def put(self, batch: Sequence[Notification], size: int) -> None:
-        """Add what one read yielded; raises when the policy is to end."""
+        """Queue the notifications of one read; raises `SubscriberDropped` if the policy is
+        `END`.
+        """
         self._batches.append((batch, size))
         self._items += len(batch)
         self._bytes += size
@@ -49,7 +51,7 @@ class Backlog:
                 raise SubscriberDropped(dropped=self.dropped)
 
     def take(self) -> list[Notification]:
-        """Hand over all that waits, in order; empty if nothing does."""
+        """Return all queued notifications in order, and clear the queue."""
         taken = [item for batch, _ in self._batches for item in batch]
         self._batches.clear()
         self._items = self._bytes = 0

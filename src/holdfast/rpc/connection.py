@@ -1,4 +1,4 @@
-"""A conversation with one peer over one transport: requests both ways, news, a clean end."""
+"""JSON-RPC connection over one transport: requests both ways, notifications, orderly shutdown."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ if TYPE_CHECKING:
     from holdfast.telemetry import Telemetry
 
 
-# Tell telemetry what happens on a connection: sizes and durations, never parameters.
+# Telemetry gets sizes and durations of messages, never parameters.
 
 _UNREPORTED = nullcontext()
 
 
 class Observer:
-    """Reports on one connection; costs next to nothing when nobody listens."""
+    """Reports events of one connection to telemetry; nearly free if telemetry is off."""
 
     def __init__(self, telemetry: Telemetry | None, peer: str) -> None:
         self._telemetry = telemetry
@@ -73,13 +73,12 @@ class Observer:
         self._began = 0.0
 
     def started(self) -> None:
-        """The connection is open."""
         self._began = anyio.current_time()
         if self._telemetry is not None:
             self._telemetry.emit(ConnectionStarted(peer=self._peer))
 
     def stopped(self, failure: Failure) -> None:
-        """The connection has ended; what ended it is recorded unless that was in good order."""
+        """Report the end of the connection; records the failure unless the close was clean."""
         if self._telemetry is None:
             return
         if not isinstance(failure, ConnectionClosed):
@@ -95,14 +94,14 @@ class Observer:
         return _reported(self._telemetry, method, size)
 
     def received(self, notifications: Sequence[Notification]) -> None:
-        """Report what one read yielded, by method."""
+        """Report the notifications of one read, counted by method."""
         if self._telemetry is None or not self._telemetry.wants(Level.DEBUG):
             return
         for method, count in Counter(note.method for note in notifications).items():
             self._telemetry.emit(NotificationsReceived(method=method, count=count))
 
     def odd(self, oddity: MalformedMessage | Unmatched) -> None:
-        """Report what arrived and could not be used."""
+        """Report a malformed or unmatched message."""
         if self._telemetry is not None:
             what = "malformed" if isinstance(oddity, MalformedMessage) else "unmatched"
             self._telemetry.emit(ConnectionFaulted(peer=self._peer, error_code=what))
@@ -138,16 +137,14 @@ def _stop_reason(failure: Failure) -> StopReason:
     return StopReason.KILLED if killed else StopReason.CRASHED
 
 
-# Messages that must leave although whoever wrote them cannot wait.
-
 _WAITING_MAX = 1000
 
 
 class ReplyQueue:
-    """Sends what the reader itself answers (pings, refusals), in order and one batch at a time.
+    """Sends replies of the reader itself (pings, refusals) in order, one batch at a time.
 
-    The reader never waits for a slow peer, or two peers that answer each other could stop each
-    other. It only stops reading from a peer that asks a thousand times without reading once.
+    The reader never waits for a slow peer: two peers that reply to each other could deadlock. It
+    stops reading only from a peer that sends a thousand requests without reading one reply.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -157,20 +154,20 @@ class ReplyQueue:
         self._room = anyio.Event()
 
     def put(self, message: bytes) -> None:
-        """Send it now, or as soon as the other side reads."""
+        """Send a message now, or queue it until the transport has room."""
         with suppress(Failure):  # an ended transport tells its reader, and takes nothing more
             if self._waiting or not self._transport.offer([message]):
                 self._waiting.append(message)
                 self._changed.set()
 
     async def has_room(self) -> None:
-        """Wait until not too much is waiting."""
+        """Wait until the queue is below its limit."""
         while len(self._waiting) > _WAITING_MAX:
             self._room = anyio.Event()
             await self._room.wait()
 
     async def run(self) -> None:
-        """Send until the transport ends; its reader reports that end."""
+        """Send queued messages until the transport ends; its reader reports that failure."""
         try:
             while True:
                 await self._changed.wait()
@@ -184,13 +181,10 @@ class ReplyQueue:
             self._room.set()
 
 
-# Our requests that wait for an answer: every one ends, by its deadline at the latest.
-
-
 class PendingRequests:
-    """All requests of ours that have not ended, and the one task that watches their deadlines.
+    """All requests of ours without an outcome, and the one task that watches their deadlines.
 
-    A scope with a timer for each request would cost more than the request itself.
+    A cancel scope with a timer per request would cost more than the request itself.
     """
 
     def __init__(self, peer: Peer, send: Callable[[bytes], None]) -> None:
@@ -201,7 +195,7 @@ class PendingRequests:
         self._earlier = anyio.Event()
 
     def expect(self, id_: RequestId, method: str, *, limit: float) -> Waiter:
-        """Wait for one answer in the block that the waiter opens."""
+        """Return the waiter for one reply; use it as a context manager."""
         waiter = Waiter(id_, method, limit=limit, forget=self._forget)
         self._waiters[id_] = waiter
         if self._peer.in_flight[id_].deadline < self._watched:
@@ -209,17 +203,17 @@ class PendingRequests:
         return waiter
 
     def settle(self, answer: Answer | ErrorReply) -> None:
-        """Hand an answer to whoever waits for it."""
+        """Pass a reply to its waiter."""
         if (waiter := self._waiters.get(answer.id)) is not None:
             waiter.settle(_outcome(answer, waiter.method))
 
     def end(self, failure: Failure) -> None:
-        """End all of them: no answer will come."""
+        """Fail all waiters: no reply can arrive any more."""
         for waiter in tuple(self._waiters.values()):
             waiter.settle(failure)
 
     async def watch_deadlines(self) -> None:
-        """End what is overdue, for ever."""
+        """Time out overdue requests; runs until it is cancelled."""
         while True:
             self._earlier = anyio.Event()
             self._watched = self._peer.next_deadline
@@ -264,7 +258,7 @@ def _no_pulse() -> object:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionConfig:
-    """On what terms we converse: limits, dialect, what we serve, and who must say hello first."""
+    """Limits, dialect, served methods, handshake gates and telemetry of a connection."""
 
     limits: PeerLimits = field(default_factory=PeerLimits)
     dialect: Dialect = OWN_DIALECT
@@ -277,11 +271,11 @@ class ConnectionConfig:
 
 
 class Connection:
-    """One conversation, from `async with` to its end, which everyone in it is told.
+    """One JSON-RPC connection, as an async context manager.
 
-    Every request ends: with its answer, the error that the other side gave, its timeout, or the
-    failure that ended the conversation. News reaches every subscription at once and in order.
-    Nothing reconnects by itself.
+    Every request ends: with its reply, the error of the other side, its timeout, or the failure
+    that ended the connection. Notifications reach every subscription in order. A connection never
+    reconnects by itself.
     """
 
     def __init__(self, transport: Transport, config: ConnectionConfig | None = None) -> None:
@@ -300,16 +294,16 @@ class Connection:
 
     @property
     def failure(self) -> Failure | None:
-        """What ended the conversation; None while it goes on."""
+        """The failure that ended the connection; None while it is open."""
         return self._failure
 
     @property
     def healthy(self) -> bool:
-        """Whether it goes on, and what arrives makes sense."""
+        """Whether the connection is open and its incoming messages are valid."""
         return self._failure is None and self._peer.healthy
 
     async def wait_ended(self) -> Failure:
-        """Wait until the conversation is over, and say what ended it."""
+        """Wait until the connection has ended; returns the failure."""
         await self._ended.wait()
         assert self._failure is not None
         return self._failure
@@ -330,7 +324,7 @@ class Connection:
         timeout: float,
         result: type[Result] | None = None,
     ) -> Result | Raw:
-        """Ask, and return the answer; raise what went wrong instead, by `timeout` at the latest."""
+        """Send a request and return its result; raises a failure within `timeout` seconds."""
         self._check(method)
         latest = deadline(after=timeout)
         id_, message = self._peer.request(method, params, deadline=latest)
@@ -343,7 +337,7 @@ class Connection:
         return _read(answer, method, result)
 
     async def notify(self, method: str, params: object = None) -> None:
-        """Tell, asking for no answer; waits while the other side is slow to read."""
+        """Send a notification; waits while the other side applies backpressure."""
         self._check(method)
         message = self._peer.notification(method, params)
         await self._send(message)
@@ -355,21 +349,21 @@ class Connection:
         items_max: int = 100_000,
         bytes_max: int = 64 * 2**20,
     ) -> Subscription:
-        """Follow all notifications from now on; close the subscription when done."""
+        """Subscribe to all notifications from now on; the caller closes the subscription."""
         backlog = Backlog(overflow=overflow, items_max=items_max, bytes_max=bytes_max)
         subscription = Subscription(backlog, self._unfollow)
         self.follow(subscription)
         return subscription
 
     def follow(self, follower: NotificationSink) -> None:
-        """Tell someone all news from now on, until the connection ends."""
+        """Pass all notifications from now on to a sink, until the connection ends."""
         if self._failure is None:
             self._followers.append(follower)
         else:
             follower.end(self._failure)
 
     async def aclose(self) -> None:
-        """End the conversation; may be called again."""
+        """Close the connection; idempotent."""
         self._end(ConnectionClosed(reason="closed by this side"))
         await self._transport.aclose()
 
@@ -423,7 +417,7 @@ class Connection:
             self._apply_withdrawals(received)
 
     def _admit(self, request: Request) -> None:
-        """Answer at once what can be, and start the rest."""
+        """Reply at once where possible, and dispatch the rest."""
         try:
             if request.method == self._config.dialect.ping_method:
                 self._replies.put(self._peer.answer(request.id, self._config.pulse()))
@@ -435,7 +429,7 @@ class Connection:
             self._replies.put(self._refused(request, failure))
 
     def _apply_withdrawals(self, received: Received) -> None:
-        """Cancel requests of the peer's that it withdrew, or that another client answered."""
+        """Cancel requests that the other side withdrew, or that another client has answered."""
         for notification in received.notifications:
             key = self._withdrawals.get(notification.method)
             if key is not None:
@@ -447,7 +441,7 @@ class Connection:
                     self._dispatch.cancel(id_)
 
     async def _settle(self, request: Request, outcome: object) -> None:
-        """Send the outcome of a request of theirs; an unwritable one becomes a refusal."""
+        """Send the outcome of a request; an unencodable result becomes an error reply."""
         try:
             if isinstance(outcome, Failure):
                 message = self._refused(request, outcome)
@@ -478,7 +472,7 @@ class Connection:
             self._followers.remove(follower)
 
     async def _send(self, message: bytes, *, deadline: float = math.inf) -> None:
-        """Hand a message over; what the transport raises ended the conversation."""
+        """Send a message; a failure of the transport ends the connection."""
         try:
             if not self._transport.offer([message]):
                 with anyio.CancelScope(deadline=deadline):
@@ -488,7 +482,7 @@ class Connection:
             raise
 
     def _end(self, failure: Failure) -> None:
-        """Tell everyone; the first reason stays."""
+        """End the connection with its first failure: wakes all requests, handlers and sinks."""
         if self._failure is not None:
             return
         self._failure = failure
@@ -502,7 +496,7 @@ class Connection:
 
 
 def _withdrawals(dialect: Dialect) -> dict[str, str]:
-    """The notifications that withdraw a request of the peer's, each with the key of its id."""
+    """Return the methods of notifications that cancel a request, each with the key of its id."""
     pairs = (
         (dialect.cancel_method, dialect.cancel_key),
         (dialect.resolved_method, dialect.resolved_key),

@@ -1,4 +1,4 @@
-"""Serve the requests of the other side: typed, bounded, cancellable."""
+"""Serve the requests of the other side: typed parameters, bounded concurrency, cancellation."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _REASON_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class Handler(Generic[Params]):
-    """How one method is served: what its params must look like, and who carries it out."""
+    """Serves one method: the type that its params are decoded to, and the coroutine to call."""
 
     params: type[Params]
     call: Callable[[Params], Awaitable[object]]
 
     async def serve(self, request: Request) -> object:
-        """Carry a request out and return its result; raise only failures."""
+        """Decode the params and call the handler; raises only failures."""
         try:
             params = msgspec.json.decode(bytes(request.params) or b"{}", type=self.params)
         except UNREADABLE as error:
@@ -45,27 +45,27 @@ class Handler(Generic[Params]):
 
 @cache
 def _redactor() -> telemetry.ValueRedactor:
-    """What takes secrets out of a failure, which may quote what a handler was given.
+    """Redactor for failures, which may quote parameters of a handler.
 
-    Its rules are read only now: those who only ask never need them.
+    Created on first use: loading its rules takes time that pure clients never need to spend.
     """
     return telemetry.ValueRedactor(telemetry.Redactor().text)
 
 
 def own_error(failure: Failure) -> Mapping[str, object]:
-    """Write a failure for our own protocols: one code, the whole failure in the data."""
+    """Encode a failure for our own protocols: one error code, the whole failure in `data`."""
     return _redactor().mapping(to_rpc_error(failure))
 
 
 def foreign_error(failure: Failure) -> Mapping[str, object]:
-    """Write a failure with the usual JSON-RPC codes, for wires that are not ours."""
+    """Encode a failure with the standard JSON-RPC error codes, for protocols of others."""
     code = -32601 if isinstance(failure, MethodUnknown) else failure.kind.rpc_code
     return _redactor().mapping(to_rpc_error(failure, code=code))
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What one side offers the other, and how much of it at a time."""
+    """The methods that one side serves, with limits for concurrency and queue size."""
 
     handlers: Mapping[str, Handler[Any]] = field(  # Any: each method has params of its own
         default_factory=dict[str, Handler[Any]]
@@ -77,11 +77,11 @@ class Service:
 
 
 class Dispatch:
-    """Runs a handler for each request, so many at a time, and settles every one exactly once.
+    """Runs a handler for each request, a bounded number at a time, and replies exactly once.
 
-    Requests that find no free place wait in order, up to a bound in number and in bytes; past it
-    they are refused at once. So the reader never blocks, and answers to our own requests always
-    get through.
+    Requests beyond `running_max` wait in a FIFO queue, bounded in number and bytes; past that bound
+    they are refused at once. So the reader never blocks, and replies to our own requests always
+    arrive.
     """
 
     def __init__(self, service: Service, settle: Settle) -> None:
@@ -94,10 +94,12 @@ class Dispatch:
         self._is_over = False
 
     def admit(self, request: Request, tasks: TaskGroup) -> None:
-        """Start or queue a request; raises when it must be refused at once."""
+        """Start or queue a request; raises the failure to reply with when the queue is full."""
         if request.method not in self._service.handlers:
             raise MethodUnknown(method=request.method)
         size = _size(request)
+        # A single request larger than the limit is admitted alone: it is in memory already.
+        # A single request larger than the limit is admitted alone: it is in memory already.
         if self._bytes and self._bytes + size > self._service.bytes_max:
             raise TooManyRequests(in_flight_max=len(self._scopes))
         if self._workers < self._service.running_max:
@@ -111,12 +113,12 @@ class Dispatch:
         self._bytes += size
 
     def cancel(self, id_: RequestId) -> None:
-        """Stop a request that nobody waits for any more; it is still settled."""
+        """Cancel a request that the other side withdrew; it still gets a reply."""
         if (scope := self._scopes.get(id_)) is not None:
             scope.cancel()
 
     def cancel_all(self) -> None:
-        """Stop everything, and begin nothing more: the other side is gone."""
+        """Cancel all handlers and clear the queue: the connection has ended."""
         self._is_over = True
         self._waiting.clear()
         for scope in self._scopes.values():

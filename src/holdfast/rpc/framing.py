@@ -1,4 +1,4 @@
-"""Cut a stream of bytes into messages, one to a line, without ever holding too much."""
+"""Newline-delimited framing of JSON messages, and the failure that the end of a stream means."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class LineDecoder:
-    """The messages of one stream, whole and in order, however its bytes are cut up.
+    """Decodes a byte stream into messages, one per line, however the bytes are split into reads.
 
-    Empty lines and a CR before the line end are dropped. Holds at most one unfinished line, and of
-    that no more than the limit and one read. Costs time in proportion to the bytes: an unfinished
-    line grows in place and is handed on uncopied.
+    Drops empty lines and a CR before the line end. Buffers at most one unfinished line, and of that
+    no more than the limit and one read. Time is linear in the bytes: an unfinished line grows in
+    place and is returned without a copy.
     """
 
     def __init__(self, *, message_bytes_max: int) -> None:
@@ -32,9 +32,10 @@ class LineDecoder:
         self.failure: MessageTooLarge | None = None
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take what one read yielded and return the messages that it completes.
+        """Take the bytes of one read; returns the messages that they complete.
 
-        Once a line is over the limit, finished or not, `failure` says so and no more come out.
+        Once a line exceeds the limit, finished or not, `failure` is set and later calls return
+        nothing.
         """
         if self.failure is not None:
             return []
@@ -53,9 +54,10 @@ class LineDecoder:
         return lines if all(lines) else [line for line in lines if line]
 
     def finish(self) -> tuple[list[bytes], bytes]:
-        """Take the end of the stream: a last message that lacks only its line end, or a part.
+        """Take the end of the stream; returns a last message without its line end, or the partial
+        bytes.
 
-        Only an object counts as whole. `12` may be the beginning of `123`.
+        Only a JSON object counts as complete: `12` may be the beginning of `123`.
         """
         line = self._take(b"").removesuffix(b"\r")
         try:
@@ -65,13 +67,17 @@ class LineDecoder:
         return [line], b""
 
     def _take(self, end: bytes) -> bytes:
-        """End the unfinished line; `getvalue` of a buffer nobody else holds does not copy it."""
+        """End the unfinished line. `getvalue` of a buffer without other references does not
+        copy.
+        """
         self._line.write(end)
         line, self._line, self._line_bytes = self._line.getvalue(), BytesIO(), 0
         return line
 
     def _within_limit(self, lines: list[bytes], rest: bytes) -> list[bytes]:
-        """The lines before the first that is over the limit, which is noted."""
+        """Return the lines before the first that exceeds the limit, and set the failure if one
+        does.
+        """
         for number, line in enumerate(lines):
             if len(line) > self._bytes_max:
                 return self._exceeded(lines[:number])
@@ -86,20 +92,18 @@ class LineDecoder:
 
 
 def join(messages: Sequence[bytes]) -> bytes:
-    """Put messages on the wire, one line each."""
+    """Encode messages for the wire, one line each."""
     data = b"\n".join((*messages, b""))
     assert data.count(b"\n") == len(messages), "a message is one line"
     return data
 
-
-# Keep the end of a text that nobody parses, for whoever must find out what went wrong.
 
 TAIL_BYTES = 64 * 2**10
 PARTIAL_BYTES = 1024
 
 
 class TailBuffer:
-    """The last bytes of a stream of any length, in bounded memory."""
+    """Keeps the last bytes of a stream of any length in bounded memory."""
 
     def __init__(self, *, bytes_max: int = TAIL_BYTES) -> None:
         self._bytes_max = bytes_max
@@ -107,14 +111,18 @@ class TailBuffer:
         self._fed_bytes = 0
 
     def feed(self, data: bytes) -> None:
-        """Take what one read yielded."""
+        """Take the bytes of one read."""
         self._fed_bytes += len(data)
         self._kept += data[-self._bytes_max :]
+        # Trimming only at twice the limit moves each byte at most once.
+        # Trimming only at twice the limit moves each byte at most once.
         if len(self._kept) > 2 * self._bytes_max:  # so that each byte is moved only once
             del self._kept[: -self._bytes_max]
 
     def text(self) -> str:
-        """What was kept, from the start of a line if the beginning is gone."""
+        """Return the buffered end as text, from the start of a line if the beginning was
+        dropped.
+        """
         kept = bytes(self._kept[-self._bytes_max :])
         line_start = kept.find(b"\n") + 1
         if self._fed_bytes > len(kept) and line_start < len(kept):
@@ -123,22 +131,21 @@ class TailBuffer:
 
 
 def excerpt(data: bytes) -> str:
-    """The beginning of a broken message as readable text, saying how much was left out."""
+    """Return the beginning of a broken message as readable text, with the number of omitted
+    bytes.
+    """
     text = data[:PARTIAL_BYTES].decode(errors="backslashreplace")
     left_out = len(data) - PARTIAL_BYTES
     return f"{text}… and {left_out} bytes more" if left_out > 0 else text
 
 
-# Decide from what is known how a connection ended, or that it is too early to tell.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndEvidence:
-    """What is known about a stream that stopped.
+    """Known facts about a stream that stopped.
 
-    `at_end` says that nothing more can be read, `error` why reading or writing failed. `status`
-    is that of the process at the other end: negative for the signal that killed it, None while
-    it lives or if there is none. `waited` says that more time will not tell more.
+    `at_end`: EOF was read. `error`: why a read or write failed. `status`: exit status of the
+    process at the other end, negative for the signal that killed it, None while it lives or if
+    there is none. `waited`: the wait for further evidence timed out.
     """
 
     at_end: bool = False
@@ -149,17 +156,17 @@ class EndEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndContext:
-    """What a connection leaves behind for whoever must explain its end."""
+    """Diagnostics for the failure that ends a connection: stderr tail and partial message."""
 
     stderr: str = ""
     partial: str = ""
 
 
 def child_failure(evidence: EndEvidence, remains: EndContext) -> Failure | None:
-    """How a process ended the connection; None while it may yet say more.
+    """Return the failure that a child process ended the connection with; None while undecided.
 
-    The end of its output comes before its status, and its death may leave its output open: then
-    a process of its own holds on to it, whose messages are not those of the one we spoke with.
+    EOF on its output arrives before its exit status, and its death may leave the pipe open: then a
+    descendant holds the descriptor, whose messages are not from the process that we spoke with.
     """
     if not evidence.waited and (evidence.status is None or not evidence.at_end):
         return None
@@ -180,7 +187,9 @@ def child_failure(evidence: EndEvidence, remains: EndContext) -> Failure | None:
 
 
 def socket_failure(evidence: EndEvidence, remains: EndContext) -> Failure | None:
-    """How the other side of a socket ended the connection; None while it may yet say more."""
+    """Return the failure with which the peer of a socket ended the connection; None while
+    undecided.
+    """
     if evidence.at_end and not evidence.error and not remains.partial:
         return ConnectionClosed(reason="the other side closed it")
     if evidence.at_end or evidence.waited:
@@ -190,7 +199,7 @@ def socket_failure(evidence: EndEvidence, remains: EndContext) -> Failure | None
 
 
 def describe_exit(status: int) -> str:
-    """Say how a process ended, as people say it."""
+    """Describe an exit status for people: the status, or the name of the signal."""
     if status >= 0:
         return f"exit status {status}"
     try:

@@ -62,13 +62,11 @@ async def heartbeat(
         await anyio.sleep(rhythm.interval)
 
 
-# Say hello: the first exchange on every connection of our own protocols.
-
 HELLO = "hello"
 
 
 def hello_handler(ours: Hello, gate: HandshakeGate) -> Handler[Hello]:
-    """Serve the introduction: agree on a version, then open the gate."""
+    """Return the handler of the handshake: it agrees on a version, then opens the gate."""
 
     async def welcome(theirs: Hello) -> Welcome:
         agreed = agree(ours, theirs)
@@ -81,7 +79,7 @@ def hello_handler(ours: Hello, gate: HandshakeGate) -> Handler[Hello]:
 async def send_hello(
     connection: Connection, ours: Hello, gate: HandshakeGate, *, timeout: float
 ) -> Welcome:
-    """Introduce ourselves, and open our gate once both sides have a version in common."""
+    """Send our hello; opens the gate once both sides have a version in common."""
     welcome = await connection.request(gate.method, ours, timeout=timeout, result=Welcome)
     gate.open = True
     return welcome

@@ -1,4 +1,4 @@
-"""The messages that two peers exchange."""
+"""Messages of JSON-RPC as two peers exchange them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ABSENT = Raw(b"")
 
 
 class Notification(msgspec.Struct, frozen=True, gc=False):
-    """News from the other side that asks for no answer; `params` are its bytes, not yet read."""
+    """A message without an id, which gets no reply; `params` holds its JSON bytes undecoded."""
 
     method: str
     params: Raw = ABSENT
@@ -20,7 +20,7 @@ class Notification(msgspec.Struct, frozen=True, gc=False):
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """What the other side asks of us, under an id of its own."""
+    """A request of the other side under its own id; `params` holds its JSON bytes undecoded."""
 
     id: RequestId
     method: str
@@ -28,14 +28,14 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """What the other side answered to a request of ours."""
+    """A successful reply to a request of ours."""
 
     id: RequestId
     result: Raw
 
 
 class ErrorReply(msgspec.Struct, frozen=True, gc=False):
-    """The error with which the other side answered a request of ours."""
+    """An error reply to a request of ours."""
 
     id: RequestId
     code: int
@@ -45,7 +45,7 @@ class ErrorReply(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class MalformedMessage:
-    """Bytes that are no message; they were skipped."""
+    """Bytes that are not a valid message; the peer skipped them."""
 
     reason: str
     size: int
@@ -53,7 +53,7 @@ class MalformedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """An answer to no request in flight; `late` if we gave that request up before."""
+    """A reply that matches no request in flight; `late` if that request was given up before."""
 
     id: RequestId
     late: bool
@@ -61,7 +61,7 @@ class Unmatched:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How messages look on one wire."""
+    """Differences between the JSON-RPC wires that a connection supports."""
 
     jsonrpc: bool = False  # whether ours carry the member "jsonrpc": "2.0"
     cancel_method: str | None = None  # how to tell that an answer is no longer wanted

@@ -1,4 +1,4 @@
-"""A bounded view on the notifications of one connection."""
+"""Subscription to the notifications of one connection, with a bounded queue."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from holdfast.rpc.model import Notification
 
 
 class Subscription:
-    """Every notification from its creation on, in order and in batches, for one reader.
+    """Yields every notification from its creation on, in order and in batches, to one reader.
 
-    A reader that is too slow loses what its overflow policy says, and nobody else notices. When
-    the connection ends, the reader gets what still waits, then the failure that ended it.
+    A slow reader loses notifications by its overflow policy; other subscribers are not affected.
+    When the connection ends, the reader gets the queued notifications, then the failure.
     """
 
     def __init__(self, backlog: Backlog, forget: Callable[[Subscription], None]) -> None:
@@ -30,11 +30,13 @@ class Subscription:
 
     @property
     def dropped(self) -> int:
-        """How many notifications this reader was too slow for."""
+        """Number of notifications that were dropped because the queue was full."""
         return self._backlog.dropped
 
     async def receive(self) -> Sequence[Notification]:
-        """Wait for news: all that came since the last call; raise what ended the connection."""
+        """Wait for all notifications since the last call; raises the failure that ended the
+        connection.
+        """
         while not (batch := self._backlog.take()):
             if self._end is not None:
                 raise copy(self._end)
@@ -43,7 +45,7 @@ class Subscription:
         return batch
 
     async def __aiter__(self) -> AsyncIterator[Notification]:
-        """Yield single notifications until the connection is closed; any other end raises."""
+        """Yield single notifications until the connection closes; raises on any other end."""
         try:
             while True:
                 for notification in await self.receive():
@@ -52,12 +54,14 @@ class Subscription:
             return
 
     def close(self) -> None:
-        """Stop following; may be called again."""
+        """Unsubscribe; idempotent."""
         self._forget(self)
         self.end(ConnectionClosed(reason="the subscription was closed"))
 
     def put(self, batch: Sequence[Notification], size: int) -> None:
-        """Called by the connection with what one read yielded; may end the subscription."""
+        """Queue the notifications of one read (called by the connection); may end the
+        subscription.
+        """
         try:
             self._backlog.put(batch, size)
         except Failure as failure:
@@ -67,7 +71,9 @@ class Subscription:
         self._changed.set()
 
     def end(self, failure: Failure) -> None:
-        """Called by the connection when nothing will follow; the first reason stays."""
+        """Set the failure to raise after the queue (called by the connection); the first one
+        counts.
+        """
         self._end = self._end or failure
         self._changed.set()
 

@@ -1,4 +1,4 @@
-"""Wait for the outcome of one request at the least cost that an event loop allows."""
+"""Wait for the reply to one request with a single future, the cheapest primitive of the loop."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from holdfast.rpc.model import Answer, RequestId
 
 
 def deadline(*, after: float) -> float:
-    """When so many seconds will have passed, by the clock of the loop."""
+    """Return the loop time that is `after` seconds from now."""
     return asyncio.get_running_loop().time() + after
 
 
 class Waiter:
-    """One request of ours on its way to an answer or a failure.
+    """One request of ours until its reply or failure; a context manager.
 
-    Its block is where that is waited for: leaving it without an outcome gives the request up.
+    Leaving the block without an outcome cancels the request.
     """
 
     __slots__ = ("_arrival", "_forget", "_outcome", "id", "limit", "method")
@@ -35,18 +35,17 @@ class Waiter:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has ended."""
         return self._outcome is not None
 
     def settle(self, outcome: Answer | Failure) -> None:
-        """End it; the first outcome stays."""
+        """Set the outcome and wake the caller; only the first call counts."""
         if self._outcome is None:
             self._outcome = outcome
             if not self._arrival.done():  # it is cancelled with whoever waited
                 self._arrival.set_result(None)
 
     async def answer(self) -> Answer:
-        """Wait for the answer; raise what came instead."""
+        """Wait for the reply; raises the failure that came instead."""
         await self._arrival
         assert self._outcome is not None
         if isinstance(self._outcome, Failure):

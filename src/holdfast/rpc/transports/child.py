@@ -1,4 +1,4 @@
-"""Speak with a child process: a message a line over its standard input and output."""
+"""Transport to a child process: one message per line over its stdin and stdout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GRACE = 5.0
 
 
 class ChildTransport:
-    """A connection with a process that lives as long as the connection does."""
+    """Connection to a child process, which lives exactly as long as the connection."""
 
     def __init__(self, child: ChildProcess, tree: ProcessTree, *, grace: float) -> None:
         self._child, self._tree, self._grace = child, tree, grace
@@ -31,26 +31,26 @@ class ChildTransport:
 
     @property
     def stderr(self) -> str:
-        """The last that the child and its descendants wrote to their standard error."""
+        """The end of what the child and its descendants wrote to stderr."""
         return self._child.stderr()
 
     async def receive(self) -> Sequence[bytes]:
-        """Wait for the messages that one read yields; raise what ended it."""
+        """Wait for the messages that one read yields; raises the failure that ended it."""
         return await self._stream.reader.receive()
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Hand messages over, in order, waiting while the child is slow to read."""
+        """Send messages in order; waits while the child applies backpressure."""
         await self._stream.writer.send(messages)
 
     def offer(self, messages: Sequence[bytes]) -> bool:
-        """Hand messages over if that needs no waiting, and say whether it was done."""
+        """Send messages if the buffer has room; returns whether it did."""
         return self._stream.writer.offer(messages)
 
     async def aclose(self) -> None:
-        """End the child and all its descendants, first kindly, in bounded time whoever cancels.
+        """End the child and all its descendants in bounded time, even if the caller is cancelled.
 
-        It is asked three times, with one grace period each: by the end of its input, by SIGTERM
-        and by SIGKILL. Descendants that outlive it are killed, whatever session they are in.
+        Three steps with a grace period each: EOF on its stdin, SIGTERM, SIGKILL. Descendants that
+        outlive it are killed, whatever session they are in.
         """
         if self._closed is not None:
             await self._closed.wait()
@@ -68,7 +68,9 @@ class ChildTransport:
                 self._closed.set()
 
     async def kill(self) -> None:
-        """End the child and all its descendants by SIGKILL, without the grace of `aclose`."""
+        """End the child and all its descendants with SIGKILL, without the grace periods of
+        `aclose`.
+        """
         self._kills_at_once = True
         await self.aclose()
 
@@ -90,10 +92,10 @@ class ChildTransport:
 async def spawn(
     command: ChildCommand, *, grace: float = GRACE, message_bytes_max: int = MESSAGE_BYTES_MAX
 ) -> ChildTransport:
-    """Start a command in a session of its own and connect to it; it does not outlive us.
+    """Start a command in its own session and connect to it; the child does not outlive us.
 
-    On Linux it is killed when the thread that runs this loop ends, even by SIGKILL. Elsewhere, or
-    where `setpriv` is missing, the end of its input is all that tells it.
+    On Linux the kernel kills it when the thread of this event loop ends, even by SIGKILL.
+    Elsewhere, or without `setpriv`, EOF on its stdin is the only signal that it gets.
     """
     mark = secrets.token_hex(16)
     with started_process(command, mark) as (process, pipes):

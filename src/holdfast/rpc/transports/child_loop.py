@@ -1,4 +1,4 @@
-"""Follow a child process: what it says, what it complains about, and how it ends."""
+"""Watch a child process: its stdout as messages, the tail of its stderr, its exit status."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STATUS_UNKNOWN = 255  # as asyncio says it, too
 
 
 class ChildProcess:
-    """One process from its start until it is released; its messages are in `stream`."""
+    """One child process from its start until it is released; `stream` carries its messages."""
 
     def __init__(self, process: Popen[bytes], pipes: Pipes, *, message_bytes_max: int) -> None:
         self._exit = ExitWatch(process, self._exited)  # first: only this can fail
@@ -32,12 +32,12 @@ class ChildProcess:
         )
 
     def stderr(self) -> str:
-        """The last that the process and its descendants wrote to their standard error."""
+        """Return the end of what the process and its descendants wrote to stderr."""
         self._stderr.catch_up()
         return self._stderr.tail.text()
 
     def release(self) -> None:
-        """Let go of everything: the descriptors, the timer, and the process if it has ended."""
+        """Close the descriptors and the timer, and reap the process if it has exited."""
         self.stream.close()
         self._stderr.close()
         self._exit.release()
@@ -48,7 +48,7 @@ class ChildProcess:
 
 
 class StderrTail:
-    """Reads all that a child complains about, so that it never blocks, and keeps the end."""
+    """Reads stderr of a child, so that the child never blocks on it, and keeps the tail."""
 
     def __init__(self, fd: int) -> None:
         self._loop = asyncio.get_running_loop()
@@ -58,20 +58,20 @@ class StderrTail:
         self._loop.add_reader(fd, self._read)
 
     def catch_up(self) -> None:
-        """Read what is there now, but no more than a pipe holds: someone may never stop."""
+        """Read what is available, at most one pipe buffer: the writer may never stop."""
         for _ in range(READ_BYTES // _STDERR_READ_BYTES):
             if not self._read():
                 return
 
     def close(self) -> None:
-        """Release the descriptor; may be called again."""
+        """Close the descriptor; idempotent."""
         if self._fd >= 0:
             self._loop.remove_reader(self._fd)
             os.close(self._fd)
         self._fd = -1
 
     def _read(self) -> bool:
-        """Take what one read yields; say whether there may be more."""
+        """Read once; returns whether more may be available."""
         if self._fd < 0:
             return False
         try:
@@ -87,10 +87,10 @@ class StderrTail:
 if sys.platform == "linux":
 
     class ExitWatch:
-        """Tells once when and how a process ended.
+        """Calls back once with the exit status of a process.
 
-        The process is reaped only on release: until then its number is given to nobody else, and
-        the tree below it can be signalled safely.
+        The process is reaped only on release: until then the kernel does not reuse its pid, and its
+        process group can be signalled safely. Without pidfds the process is polled.
         """
 
         def __init__(self, process: Popen[bytes], exited: Callable[[int], None]) -> None:
@@ -101,7 +101,7 @@ if sys.platform == "linux":
             self._loop.add_reader(self._pidfd, self._look)
 
         def release(self) -> None:
-            """Stop watching, and reap the process if it has ended; may be called again."""
+            """Stop watching, and reap the process if it has exited; idempotent."""
             self._stop()
             if self._has_ended:
                 self._process.wait()
@@ -116,6 +116,7 @@ if sys.platform == "linux":
         def _status(self) -> int | None:
             try:
                 end = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            # If the program ignores SIGCHLD the kernel reaps children itself and keeps no status.
             except ChildProcessError:  # a program that ignores SIGCHLD is told of no status
                 return _STATUS_UNKNOWN
             if end is None:
@@ -131,7 +132,11 @@ if sys.platform == "linux":
 else:
 
     class ExitWatch:
-        """Tells once when and how a process ended; without pidfds, by looking now and then."""
+        """Calls back once with the exit status of a process.
+
+        The process is reaped only on release: until then the kernel does not reuse its pid, and its
+        process group can be signalled safely. Without pidfds the process is polled.
+        """
 
         _LOOK_AGAIN = 0.05
 
@@ -141,7 +146,7 @@ else:
             self._timer = self._loop.call_later(self._LOOK_AGAIN, self._look)
 
         def release(self) -> None:
-            """Stop watching; may be called again."""
+            """Stop watching, and reap the process if it has exited; idempotent."""
             self._timer.cancel()
 
         def _look(self) -> None:

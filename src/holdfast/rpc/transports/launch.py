@@ -1,9 +1,7 @@
-"""Start a process in a session of its own, with pipes to it and nothing else of ours.
+"""Start a child process in its own session, and find or kill its whole process tree.
 
-Find and kill a process with all that came from it, wherever that has gone.
-
-Where the system shows neither environments nor starting times, a descendant that left its group
-and lost its parent is not found.
+Without `/proc` (environments and start times), a descendant that left its process group and whose
+parent has exited is not found.
 """
 
 from __future__ import annotations
@@ -41,11 +39,11 @@ _FREEZES_MAX = 32
 
 @dataclass(frozen=True, slots=True)
 class ProcessTree:
-    """A process that leads a session of its own, with all that descend from it.
+    """A process that leads its own session, and all its descendants.
 
-    Descendants are known by their parents; those whose parents died, by the session; and those
-    that left the session too, by a mark that the root was given in its environment. Valid until
-    the root is waited for: after that its number may be given to a stranger.
+    Descendants are found by parent pid; those whose parent has exited by session; those that left
+    the session too by a mark in the environment that they inherit. Valid until the root is reaped:
+    after that the kernel may reuse its pid.
     """
 
     root: int
@@ -54,12 +52,12 @@ class ProcessTree:
 
     @classmethod
     def of(cls, root: int, mark: str) -> Self:
-        """The tree of a process that was just started with this mark in its environment."""
+        """Return the tree of a process that was just started with this mark in its environment."""
         process = system_process(root) if sys.platform == "linux" else None
         return cls(root, started=process.started if process else 0, mark=mark)
 
     def members(self) -> list[SystemProcess]:
-        """All that live, the root included, oldest first: parents before their children."""
+        """Return all living members, the root included, oldest first: parents before children."""
         recent = [process for process in system_processes() if process.started >= self.started]
         found = {process for process in recent if self._belongs(process)}
         pids = {process.pid for process in found}
@@ -70,15 +68,15 @@ class ProcessTree:
         return sorted(living, key=lambda process: (process.started, process.pid))
 
     def terminate(self) -> None:
-        """Ask the root and those that stayed in its group to end."""
+        """Send SIGTERM to the process group of the root."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.root, signal.SIGTERM)
 
     async def kill(self, *, patience: float) -> None:
-        """Kill every member, and look again until none is left or patience is at its end.
+        """Kill every member, and repeat until none is left or `patience` seconds have passed.
 
-        They are frozen first, so that nobody forks away between being listed and being killed,
-        and nobody restarts or avenges another.
+        Members are stopped first (SIGSTOP), so that none forks between being listed and being
+        killed, and no supervisor restarts another.
         """
         wait = _LOOK_AGAIN_FIRST
         with anyio.move_on_after(patience):
@@ -112,7 +110,7 @@ class ProcessTree:
 
 
 def marked(environment: Mapping[str, str], mark: str) -> dict[str, str]:
-    """The same environment with a mark that all descendants inherit; marks of others stay."""
+    """Return the environment with a mark that all descendants inherit; marks of others stay."""
     return {**environment, MARK: f"{environment.get(MARK, '')}:{mark}".removeprefix(":")}
 
 
@@ -122,7 +120,7 @@ _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildCommand:
-    """What to run, where, and with which environment: all of it, for nothing is inherited."""
+    """Command line, working directory and the complete environment: nothing is inherited."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -131,7 +129,7 @@ class ChildCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipes:
-    """Our ends of the pipes to a process."""
+    """Our ends of the pipes of a child."""
 
     stdin: int
     stdout: int
@@ -142,7 +140,7 @@ class Pipes:
 def started_process(
     command: ChildCommand, mark: str
 ) -> Generator[tuple[subprocess.Popen[bytes], Pipes]]:
-    """Start a process and hand it over with our ends of its pipes; undo both if that fails."""
+    """Start a process; yields it with our ends of its pipes. If the block raises, it is killed."""
     with ExitStack() as ours:
         try:
             process, pipes = _start(command, marked(command.env, mark), ours)
@@ -186,16 +184,16 @@ def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
 
 
 def _enlarge(fd: int) -> None:
-    """Let a pipe hold what one read takes; a user who has used up their share keeps the default."""
+    """Set the pipe buffer to the size of one read; past the user's pipe quota the default stays."""
     if sys.platform == "linux":
         with suppress(PermissionError):
             fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, READ_BYTES)
 
 
 def _executable(command: ChildCommand) -> str:
-    """The file that the command names, which must be there and executable.
+    """Return the path of the executable; raises `CommandNotFound` if it is missing.
 
-    Checked here because the program that starts it for us could only say so by its exit status.
+    Checked here because `setpriv`, which executes it, could only report that by its exit status.
     """
     name = command.argv[0]
     if "\0" in "".join((*command.argv, command.cwd, *command.env, *command.env.values())):
@@ -212,10 +210,11 @@ def _executable(command: ChildCommand) -> str:
 
 
 def _death_signal_command() -> list[str]:
-    """What to put before a command so that the kernel kills it when we die, where that exists.
+    """Return the command prefix that makes the kernel kill the child when we die
+    (PR_SET_PDEATHSIG).
 
-    A tiny program sets the signal and becomes the command. Doing the same between fork and exec
-    would need a copy of our whole address space and run our code where locks may be held.
+    `setpriv` sets the signal and executes the command. Doing it between fork and exec would copy
+    our address space and run Python while other threads may hold locks.
     """
     setpriv = shutil.which("setpriv", path=_SYSTEM_PATH) if sys.platform == "linux" else None
     return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []

@@ -1,4 +1,4 @@
-"""Two transports joined in memory, whose links fail in the ways that they are told to."""
+"""In-memory transport pair for tests, with injectable faults: delay, tampering, cuts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ BUFFER_BYTES_MAX = 64 * 2**10
 
 
 class Link:
-    """One direction of a connection; its public attributes are the faults one may ask for.
+    """One direction of a connection; its public attributes are the faults to inject.
 
-    `delay`: how many seconds what is sent is under way. `tamper`: what arrives in place of a
-    message: nothing, several, or something else. `cut_after`: the connection is cut when so many
-    more bytes, line ends included, have been sent.
+    `delay`: seconds that messages are in transit. `tamper`: maps a message to the messages that
+    arrive instead. `cut_after`: the connection is cut after so many more bytes, newlines included.
     """
 
     def __init__(self, *, buffer_bytes_max: int, message_bytes_max: int) -> None:
@@ -36,23 +35,22 @@ class Link:
 
     @property
     def is_full(self) -> bool:
-        """Whether whoever sends must wait."""
+        """Whether senders must wait."""
         return self._bytes >= self._buffer_bytes_max
 
     @property
     def due(self) -> float:
-        """When the next thing arrives, be it the end."""
+        """The time at which the next message or the end arrives."""
         if self._under_way:
             return self._under_way[0][0]
         return self.end_due
 
     @property
     def end_due(self) -> float:
-        """When the end arrives."""
         return inf if self._end is None else self._end[0]
 
     def put(self, messages: Sequence[bytes], now: float) -> bool:
-        """Send messages on their way; say whether the connection survived that."""
+        """Put messages in transit; returns whether the connection survived."""
         data = join([piece for message in messages for piece in self.tamper(message)])
         carried = data[: int(min(self.cut_after, len(data)))]
         self.cut_after -= len(carried)
@@ -64,7 +62,7 @@ class Link:
         return self.cut_after > 0
 
     def take(self, now: float) -> list[bytes]:
-        """The messages that have arrived."""
+        """Return the messages that have arrived."""
         arrived: list[bytes] = []
         while self._under_way and self._under_way[0][0] <= now:
             _, messages, size = self._under_way.popleft()
@@ -73,17 +71,17 @@ class Link:
         return arrived
 
     def ended(self, now: float) -> Failure | None:
-        """How it ended, if the news of that has arrived."""
+        """The failure that ended the link, if its arrival time has come."""
         return self._end[1] if self._end is not None and self._end[0] <= now else None
 
     def end(self, failure: Failure, now: float) -> None:
-        """Carry no more; what is under way still arrives."""
+        """Carry no more messages; those in transit still arrive."""
         if self._end is None:
             last_due = self._under_way[-1][0] if self._under_way else now
             self._end = max(now + self.delay, last_due), failure
 
     def cut(self, reason: str, now: float) -> None:
-        """End at once, and lose what is under way."""
+        """End at once, and drop the messages in transit."""
         is_whole = True
         while self._under_way and self._under_way[-1][0] > now:
             self._under_way.pop()
@@ -95,29 +93,28 @@ class Link:
             self._end = now, ConnectionLost(reason=reason, partial=excerpt(partial))
 
     def abandon(self) -> None:
-        """Forget what is under way: nobody will receive it."""
+        """Drop the messages in transit: the receiver has closed."""
         self._under_way.clear()
 
 
 class Wakeup:
-    """Wakes everyone who waits at either end of a connection."""
+    """Wakes all tasks that wait at either end of a connection."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
 
     def notify(self) -> None:
-        """Let everyone look again."""
         self._event.set()
         self._event = anyio.Event()
 
     async def wait(self, *, until: float) -> None:
-        """Wait for news or for a point in time."""
+        """Wait for `notify`, or until a point in time."""
         with anyio.CancelScope(deadline=until):
             await self._event.wait()
 
 
 class MemoryTransport:
-    """One end of a connection in memory; `outgoing` may be told to fail."""
+    """One end of a connection in memory; inject faults through `outgoing`."""
 
     def __init__(self, outgoing: Link, incoming: Link, wakeup: Wakeup) -> None:
         self.outgoing = outgoing
@@ -126,7 +123,9 @@ class MemoryTransport:
         self._closed: Failure | None = None
 
     async def receive(self) -> Sequence[bytes]:
-        """Wait for the messages that have arrived since the last call; raise what ended it."""
+        """Wait for the messages that have arrived since the last call; raises the failure that
+        ended it.
+        """
         while True:
             now = anyio.current_time()
             if messages := self._incoming.take(now):
@@ -136,12 +135,12 @@ class MemoryTransport:
             await self._wakeup.wait(until=self._incoming.due)
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Hand messages over, in order, waiting while as many are under way as the link holds."""
+        """Send messages in order; waits while the link is full."""
         while not self.offer(messages):
             await self._wakeup.wait(until=self._incoming.end_due)
 
     def offer(self, messages: Sequence[bytes]) -> bool:
-        """Hand messages over if the link has room, and say whether it had."""
+        """Send messages if the link has room; returns whether it did."""
         now = anyio.current_time()
         self._raise_ended(now)
         if self.outgoing.is_full:
@@ -152,7 +151,7 @@ class MemoryTransport:
         return True
 
     async def aclose(self) -> None:
-        """End it in good order; what was sent still arrives."""
+        """Close cleanly; messages in transit still arrive."""
         now = anyio.current_time()
         self._closed = self._closed or self._incoming.ended(now) or _closed("closed by us")
         self._incoming.abandon()
@@ -160,7 +159,7 @@ class MemoryTransport:
         self._wakeup.notify()
 
     def cut(self, reason: str = "cut") -> None:
-        """Break the connection for both ends, losing what is under way."""
+        """Cut the connection for both ends, and drop the messages in transit."""
         now = anyio.current_time()
         self.outgoing.cut(reason, now)
         self._incoming.cut(reason, now)
@@ -175,7 +174,7 @@ class MemoryTransport:
 def pair(
     *, buffer_bytes_max: int = BUFFER_BYTES_MAX, message_bytes_max: int = MESSAGE_BYTES_MAX
 ) -> tuple[MemoryTransport, MemoryTransport]:
-    """Two transports, each of which receives what the other sends."""
+    """Return two connected transports."""
     one, two = (
         Link(buffer_bytes_max=buffer_bytes_max, message_bytes_max=message_bytes_max)
         for _ in range(2)

@@ -1,4 +1,4 @@
-"""Speak over our own standard input and output: a message a line, one conversation."""
+"""Transport over our own stdin and stdout: one message per line, one connection."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _FLUSH_LONGEST = 1.0
 
 
 class StdioTransport:
-    """A connection with whoever started us, over two descriptors that it makes its own.
+    """Connection to the parent process over two descriptors, which are duplicated.
 
-    Who ends our input may still wait for answers: it ends only when those are given, or a moment
-    later.
+    EOF on stdin does not end it at once: the parent may still wait for replies. It ends when all
+    requests have a reply, or when the wait times out.
     """
 
     def __init__(
@@ -36,26 +36,26 @@ class StdioTransport:
         self._asked: set[RequestId] = set()
 
     async def receive(self) -> Sequence[bytes]:
-        """Wait for the messages that one read yields; raise what ended it."""
+        """Wait for the messages that one read yields; raises the failure that ended it."""
         messages = await self._stream.reader.receive()
         found = map(parse_message, messages)
         self._asked.update(each.id for each in found if isinstance(each, Request))
         return messages
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Hand messages over, in order, waiting while the other side is slow to read."""
+        """Send messages in order; waits while the other side applies backpressure."""
         await self._stream.writer.send(messages)
         self._answered(messages)
 
     def offer(self, messages: Sequence[bytes]) -> bool:
-        """Hand messages over if that needs no waiting, and say whether it was done."""
+        """Send messages if the buffer has room; returns whether it did."""
         is_done = self._stream.writer.offer(messages)
         if is_done:
             self._answered(messages)
         return is_done
 
     async def aclose(self) -> None:
-        """Say what is still unsaid, but not for long, and let go of both descriptors."""
+        """Flush the buffer for at most a second, then close both descriptors."""
         with anyio.CancelScope(shield=True):
             self._stream.retire(ConnectionClosed(reason="closed by us"))
             with anyio.move_on_after(_FLUSH_LONGEST):

@@ -1,4 +1,4 @@
-"""A stream of messages over two file descriptors, and the reason when it ends."""
+"""Newline-delimited message stream over two file descriptors, with the failure that ends it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from dataclasses import replace
 from holdfast.failures import Failure
 from holdfast.rpc.framing import EndContext, EndEvidence, LineDecoder, excerpt, join
 
-# Read messages, a line each, from a file descriptor.
-
 READ_BYTES = 256 * 2**10
 UNREAD_BYTES_MAX = 2**20
 
 
 class LineReader:
-    """Hands on what was read, one batch per wake-up, to the one task that receives.
+    """Reads messages, one per line, from a non-blocking descriptor for one receiving task.
 
-    When too much waits to be received, reading stops and the other side comes to block.
+    Flow control: when more than `UNREAD_BYTES_MAX` is unread the reader stops, so that the pipe
+    fills up and the other side blocks.
     """
 
     def __init__(self, fd: int, lines: LineDecoder, stopped: Callable[[], None]) -> None:
@@ -45,14 +44,16 @@ class LineReader:
 
     @property
     def has_unread(self) -> bool:
-        """Whether messages came that nobody has received yet."""
+        """Whether messages are buffered that no caller has received."""
         return bool(self._unread)
 
     async def receive(self) -> Sequence[bytes]:
-        """Wait for the messages that came since the last call; raise what ended the stream."""
+        """Wait for the messages since the last call; raises the failure that ended the stream."""
         assert self._arrival is None, "one task receives"
         while not self._unread:
             if self.failure is not None:
+                # Each caller gets a copy: one exception raised in several tasks would collect all
+                # tracebacks.
                 raise copy(self.failure)  # one exception in many hands collects their tracebacks
             self._arrival = self._loop.create_future()
             try:
@@ -65,13 +66,15 @@ class LineReader:
         return messages
 
     def end(self, failure: Failure) -> None:
-        """Read no more, and raise this failure once all that was read has been received."""
+        """Stop reading; callers get the failure after all buffered messages."""
         self.failure = failure
         self.pause()
         self._wake()
 
     def discard(self, failure: Failure) -> None:
-        """Raise this failure at once; go on reading so that the other side does not block."""
+        """Raise the failure at once; keeps reading and discards, so that the other side does not
+        block.
+        """
         self.failure = failure
         self._discards = True
         self._unread.clear()
@@ -79,20 +82,22 @@ class LineReader:
         self._wake()
 
     def cut(self) -> str:
-        """Take what came of an unfinished message: as a message if it is one, else as text."""
+        """Take an unfinished message at the end of the stream: as a message if complete, else as
+        text.
+        """
         messages, partial = self._lines.finish()
         self._unread += messages
         self._wake()
         return excerpt(partial)
 
     def pause(self) -> None:
-        """Read no more for now."""
+        """Stop reading until `read_on`."""
         if self.is_reading:
             self._loop.remove_reader(self.fd)
             self.is_reading = False
 
     def read_on(self) -> None:
-        """Read again, however much waits to be received, until that is too much once more."""
+        """Read again, however much is buffered, until the buffer exceeds its limit once more."""
         if self.fd >= 0 and not self.at_end and (self.failure is None or self._discards):
             self._loop.add_reader(self.fd, self._readable)
             self.is_reading = True
@@ -112,7 +117,7 @@ class LineReader:
             self._keep(bytes(self._buffer[:count]))
 
     def _keep(self, data: bytes) -> None:
-        """Add to what waits. An unfinished line does not count: it has a limit of its own."""
+        """Buffer messages. An unfinished line does not count: the decoder bounds it."""
         messages = self._lines.feed(data)
         self.bytes_read += len(data)
         self._unfinished_bytes += len(data)
@@ -135,13 +140,11 @@ class LineReader:
             self._arrival.set_result(None)
 
 
-# Write messages, a line each, to a file descriptor.
-
 UNSENT_BYTES_MAX = 256 * 2**10
 
 
 class LineWriter:
-    """Hands messages straight to the kernel, and makes senders wait while that is full."""
+    """Writes messages straight to the descriptor; senders wait while its buffer is full."""
 
     def __init__(self, fd: int, stopped: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -155,18 +158,20 @@ class LineWriter:
         os.set_blocking(fd, False)
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Hand messages over whole, or, when cancelled or ended while waiting, not at all."""
+        """Send all messages, or none if the caller is cancelled or the stream ends while it waits."""
         await self._room()
         self.offer(messages)
         if self.error:
             await self._room()  # until it is known why
         # Whoever sends without end to one who reads as fast must not starve all others.
+        # A sender whose peer reads as fast as it sends would never suspend, and starve all other
+        # tasks.
         if self._unyielded_bytes > UNSENT_BYTES_MAX:
             self._unyielded_bytes = 0
             await asyncio.sleep(0)
 
     def offer(self, messages: Sequence[bytes]) -> bool:
-        """Hand messages over whole if there is room for them, and say whether there was."""
+        """Send all messages if the buffer has room; returns whether it did."""
         if self._failure is not None:
             raise copy(self._failure)
         if not self._has_room():
@@ -177,22 +182,22 @@ class LineWriter:
         return True
 
     async def flushed(self) -> None:
-        """Wait until all that was sent has left, or never will."""
+        """Wait until the buffer is empty, or the stream has failed."""
         while self._unsent:
             await self._turn()
 
     def refuse(self, failure: Failure) -> None:
-        """Take no more messages; those already taken are still sent."""
+        """Accept no more messages; the buffer is still sent."""
         self._failure = failure
         self._wake()
 
     def end(self, failure: Failure) -> None:
-        """Take no more messages, and drop those that could not be sent."""
+        """Accept no more messages, and drop the buffer."""
         self._drop()
         self.refuse(failure)
 
     def close(self) -> None:
-        """Let the other side read our end; may be called again."""
+        """Close the descriptor, so that the other side reads EOF; idempotent."""
         self._drop()
         if self.fd >= 0:
             os.close(self.fd)
@@ -217,7 +222,9 @@ class LineWriter:
             self._wake()
 
     def _push(self, data: bytes | bytearray) -> int:
-        """Give the kernel what it takes now; a side that is gone takes everything."""
+        """Write to the descriptor; returns the number of bytes taken. A broken pipe takes
+        everything.
+        """
         try:
             return os.write(self.fd, data)
         except (BlockingIOError, InterruptedError):
@@ -258,11 +265,11 @@ VERDICT_WAIT = 0.5
 
 
 class LineStream:
-    """Carries messages both ways until it ends, in bounded memory, and says why it ended.
+    """Bidirectional message stream in bounded memory, which names the failure that ended it.
 
-    Owns the descriptors, which may be one and the same. All work is done by callbacks of the loop
-    and by those who call: there is no task that could leak. Whenever more is known about its end,
-    `judge` is asked; while that cannot tell, it is asked again after a moment.
+    Owns both descriptors, which may be the same. All work happens in callbacks of the event loop
+    and in its callers: there is no task that could leak. Whenever there is new evidence of an end,
+    `judge` is called; while it returns None it is called again after `VERDICT_WAIT`.
     """
 
     def __init__(
@@ -286,25 +293,25 @@ class LineStream:
         self.writer = LineWriter(write_fd, self._stopped)
 
     def exited(self, status: int) -> None:
-        """Take note that the process at the other end is dead."""
+        """Take the exit status of the process at the other end."""
         self._evidence = replace(self._evidence, status=status)
         self._classify_end()
 
     def end(self, failure: Failure) -> None:
-        """Take no more: what was read is still received, then everyone gets this failure."""
+        """End the stream: buffered messages are still received, then every caller gets the failure."""
         if self.failure is None:
             self.failure = failure
             self.reader.end(failure)
             self.writer.end(failure)
 
     def retire(self, failure: Failure) -> None:
-        """Give up on the other side: what it says is thrown away, what we said is still sent."""
+        """Discard what the other side sends; our buffered messages are still sent."""
         self.failure = self.failure or failure
         self.reader.discard(self.failure)
         self.writer.refuse(self.failure)
 
     def close(self) -> None:
-        """Release the descriptors and the timer; may be called again."""
+        """Close the descriptors and the timer; idempotent."""
         if self._later is not None:
             self._later.cancel()
         is_shared = self.reader.fd == self.writer.fd
@@ -324,7 +331,7 @@ class LineStream:
         self._classify_end()
 
     def _classify_end(self) -> None:
-        """End as soon as it can be told why; while it cannot, wait a moment."""
+        """End the stream as soon as the evidence decides the failure; until then wait."""
         if self.failure is not None:
             return
         if self._evidence.at_end or self._evidence.waited:
@@ -341,10 +348,10 @@ class LineStream:
         self._later = self._loop.call_later(VERDICT_WAIT, self._waited)
 
     def _waited(self) -> None:
-        """Waiting tells no more, unless what was said before the end is still unread.
+        """Conclude after the wait, unless bytes from before the end are still unread.
 
-        Then a little more is read although nobody receives: whoever should may wait for one who
-        sends, and that one for us.
+        Then a little more is read although no task receives: the receiver may wait for a sender,
+        and that sender for this stream.
         """
         read_since = self.reader.bytes_read - self._read_before
         if self.reader.is_reading or self.reader.at_end or read_since > READ_BYTES:

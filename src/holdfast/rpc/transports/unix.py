@@ -1,4 +1,4 @@
-"""Speak with another process of the same user over a Unix socket: a message a line."""
+"""Transport over Unix sockets of the same user: one message per line, permissions checked."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ from holdfast.rpc.framing import MESSAGE_BYTES_MAX, socket_failure
 from holdfast.rpc.transports.stream_loop import LineStream
 from holdfast.world import make_private
 
-# Make sure that a Unix socket is where only its owner can listen, answer and read.
-
 BACKLOG = 128
 
 _PATH_BYTES_MAX = 107 if sys.platform == "linux" else 103
@@ -35,11 +33,12 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def bind_unix(path: Path) -> socket.socket:
-    """A socket that listens at a path and that nobody but us and root can reach.
+    """Bind and listen at a path that only our user and root can reach.
 
-    Its directory is made if it is missing, and refused if it is not ours or others may write to
-    it. A socket that a dead process left behind is replaced; one that answers is not. Raises
-    `BlockingIOError` while another process is at the same in that directory.
+    Creates the directory if it is missing; raises `SocketUnsafe` if the directory belongs to
+    another user or is writable by others. A stale socket of a dead process is replaced; a socket
+    that accepts connections is not (`SocketTaken`). Raises `BlockingIOError` while another process
+    holds the lock of the directory.
     """
     _check_length(path)
     with _refusals(path):
@@ -49,6 +48,8 @@ def bind_unix(path: Path) -> socket.socket:
             listener = _stream_socket()
             try:
                 listener.bind(str(path))
+                # Between bind and listen no client can connect, so there is no window with wider
+                # permissions.
                 os.chmod(path, 0o600)  # in time: nobody can connect before we listen
                 listener.listen(BACKLOG)
             except OSError:
@@ -58,9 +59,9 @@ def bind_unix(path: Path) -> socket.socket:
 
 
 def connect_unix(path: Path) -> socket.socket:
-    """A socket connected to a listener that is ours or root's.
+    """Connect to a listener of our user or root; raises `SocketUnsafe` for any other.
 
-    Raises `BlockingIOError` while too many wait to be accepted there.
+    Raises `BlockingIOError` while the listener's backlog is full.
     """
     _check_length(path)
     with _refusals(path):
@@ -83,19 +84,19 @@ def connect_unix(path: Path) -> socket.socket:
 
 
 def remove_socket(path: Path, *, inode: int) -> None:
-    """Remove our socket, unless somebody has put another in its place."""
+    """Remove our socket, unless another process has replaced it (compared by inode)."""
     with suppress(FileNotFoundError):
         if path.lstat().st_ino == inode:
             path.unlink()
 
 
 def is_trusted(uid: int) -> bool:
-    """Whether a user may speak with us: ourselves and root, who could do so anyway."""
+    """Whether a user id is our own or root, which could connect anyway."""
     return uid in (os.geteuid(), 0)
 
 
 def peer_uid(connection: socket.socket) -> int:
-    """The user at the other end, as the kernel knows it."""
+    """Return the user id of the peer, as the kernel reports it (SO_PEERCRED)."""
     if sys.platform == "linux":
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         uid = struct.unpack("=iII", credentials)[1]
@@ -114,7 +115,9 @@ def _check_length(path: Path) -> None:
 
 @contextmanager
 def _own_directory(path: Path) -> Generator[None]:
-    """Hold the directory of a socket, so that no two processes clear it at once."""
+    """Lock the directory of a socket (flock), so that no two processes remove a stale socket at
+    once.
+    """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     directory = os.open(path.parent, flags)
     try:
@@ -131,7 +134,7 @@ def _own_directory(path: Path) -> Generator[None]:
 
 
 def _remove_stale(path: Path) -> None:
-    """Remove a socket of ours at which nobody answers; touch nothing else."""
+    """Remove a socket of ours that refuses connections; touches nothing else."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -159,7 +162,7 @@ def _stream_socket() -> socket.socket:
 
 @contextmanager
 def _refusals(path: Path) -> Generator[None]:
-    """Name what the system refuses; that something is busy now is left to those who can wait."""
+    """Convert OSError to failures; `BlockingIOError` passes for callers that retry."""
     try:
         yield
     except BlockingIOError:
@@ -181,7 +184,7 @@ _NO_ROOM = 0.1
 
 
 class UnixTransport:
-    """A connection over a Unix socket, whichever side opened it."""
+    """Connection over a Unix socket, of either side."""
 
     def __init__(self, connection: socket.socket, *, message_bytes_max: int) -> None:
         fd = connection.detach()
@@ -192,23 +195,23 @@ class UnixTransport:
 
     @property
     def is_closed(self) -> bool:
-        """Whether all that it held has been released."""
+        """Whether its descriptor has been released."""
         return self._closed is not None and self._closed.is_set()
 
     async def receive(self) -> Sequence[bytes]:
-        """Wait for the messages that one read yields; raise what ended it."""
+        """Wait for the messages that one read yields; raises the failure that ended it."""
         return await self._stream.reader.receive()
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Hand messages over, in order, waiting while the other side is slow to read."""
+        """Send messages in order; waits while the other side applies backpressure."""
         await self._stream.writer.send(messages)
 
     def offer(self, messages: Sequence[bytes]) -> bool:
-        """Hand messages over if that needs no waiting, and say whether it was done."""
+        """Send messages if the buffer has room; returns whether it did."""
         return self._stream.writer.offer(messages)
 
     async def aclose(self) -> None:
-        """Say what is still unsaid, but not for long, and end the connection."""
+        """Flush the buffer for at most a second, then close the connection."""
         if self._closed is not None:
             await self._closed.wait()
             return
@@ -222,7 +225,7 @@ class UnixTransport:
 
 
 class UnixServer:
-    """Accepts connections of our own user and of root at one path, up to a number."""
+    """Accepts connections of our user and root at one path, up to a limit."""
 
     def __init__(
         self, listener: socket.socket, path: Path, *, connections_max: int, message_bytes_max: int
@@ -233,7 +236,7 @@ class UnixServer:
         self._open: list[UnixTransport] = []
 
     async def accept(self) -> UnixTransport:
-        """Wait for the next connection; strangers, and any beyond the limit, are hung up on.
+        """Wait for the next connection; closes connections of other users and those over the limit.
 
         Raises `ConnectionClosed` once the server is closed.
         """
@@ -247,7 +250,7 @@ class UnixServer:
             connection.close()
 
     async def aclose(self) -> None:
-        """Listen no more and remove the socket; connections already accepted live on."""
+        """Stop listening and remove the socket; accepted connections stay open."""
         if self._listener.fileno() >= 0:
             remove_socket(self._path, inode=self._inode)
             anyio.notify_closing(self._listener)
@@ -271,7 +274,7 @@ async def listen(
     connections_max: int = CONNECTIONS_MAX,
     message_bytes_max: int = MESSAGE_BYTES_MAX,
 ) -> UnixServer:
-    """Listen at a path that nobody but our own user and root can reach."""
+    """Listen at a path that only our user and root can reach."""
     listener = await retry_while_busy(bind_unix, path)
     return UnixServer(
         listener, path, connections_max=connections_max, message_bytes_max=message_bytes_max
@@ -279,13 +282,13 @@ async def listen(
 
 
 async def connect(path: Path, *, message_bytes_max: int = MESSAGE_BYTES_MAX) -> UnixTransport:
-    """Connect to a socket where our own user or root listens."""
+    """Connect to a socket of our user or root."""
     connection = await retry_while_busy(connect_unix, path)
     return UnixTransport(connection, message_bytes_max=message_bytes_max)
 
 
 async def retry_while_busy(attempt: Callable[[Path], socket.socket], path: Path) -> socket.socket:
-    """Try until nobody else is in the way."""
+    """Retry an attempt while it raises `BlockingIOError`, for at most five seconds."""
     with anyio.move_on_after(_PATIENCE):
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Speak with another process over a WebSocket, on TCP or on a Unix socket: a message each."""
+"""WebSocket transport, client and server, over TCP or a Unix socket: one message per text frame."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CONNECT_LONGEST = 10.0
 
 
 class WebSocketTransport:
-    """A connection over a WebSocket, whichever side opened it."""
+    """Connection over a WebSocket, of either side."""
 
     def __init__(self, stream: WebSocketStream) -> None:
         assert stream.writer is not None, "the handshake is done"
@@ -61,28 +61,28 @@ class WebSocketTransport:
 
     @property
     def is_closed(self) -> bool:
-        """Whether all that it held has been released."""
+        """Whether its socket has been released."""
         return self._stream.released.is_set()
 
     @property
     def guest(self) -> str:
-        """Whose token the other side has shown; empty if it is not one of a guest."""
+        """The name bound to the client's token; empty if the client used the server's own token."""
         return self._stream.guest
 
     async def receive(self) -> Sequence[bytes]:
-        """Wait for the messages that one read yields; raise what ended it."""
+        """Wait for the messages that one read yields; raises the failure that ended it."""
         return await self._stream.read_queue.receive()
 
     async def send(self, messages: Sequence[Text]) -> None:
-        """Hand messages over, in order, waiting while the other side is slow to read."""
+        """Send messages in order; waits while the other side applies backpressure."""
         await self._writer.send(messages)
 
     def offer(self, messages: Sequence[Text]) -> bool:
-        """Hand messages over if that needs no waiting, and say whether it was done."""
+        """Send messages if the buffer has room; returns whether it did."""
         return self._writer.offer(messages)
 
     async def aclose(self) -> None:
-        """Say what is still unsaid and goodbye, but not for long, and end the connection."""
+        """Flush the buffer, do the close handshake for at most a second, and release the socket."""
         self._stream.close()
         with anyio.CancelScope(shield=True):
             await self._stream.released.wait()
@@ -95,7 +95,7 @@ async def connect_websocket(
     limits: WebSocketLimits | None = None,
     connect_longest: float = CONNECT_LONGEST,
 ) -> WebSocketTransport:
-    """Connect to `ws://HOST:PORT`, or to `unix:///PATH` where our own user or root listens."""
+    """Connect to `ws://HOST:PORT`, or to `unix:///PATH` of our user or root."""
     address = read_address(url)
     if token is not None and not token.isprintable():  # no header could carry it
         raise TokenRefused(url=str(address))
@@ -119,7 +119,7 @@ async def upgrade(
     limits: WebSocketLimits,
     longest: float = CONNECT_LONGEST,
 ) -> WebSocketTransport:
-    """Make a WebSocket of a connected socket, which is closed if the other side refuses."""
+    """Do the client handshake on a connected socket, which is closed if the server refuses."""
     settled = anyio.Event()
     stream = WebSocketStream(connection, limits, settled.set)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -135,14 +135,16 @@ async def upgrade(
 
 
 def _behind_own_link(path: Path) -> Path:
-    """Where a link leads that we or root made: the app-server of Codex keeps its socket so."""
+    """Resolve a symlink that our user or root made: the Codex app-server keeps its socket behind
+    one.
+    """
     if path.is_symlink() and is_trusted(path.lstat().st_uid):
         return path.resolve()
     return path
 
 
 async def _raise_refusal(stream: WebSocketStream, codec: PicowsProtocol, url: str) -> NoReturn:
-    """Say by name why there is no WebSocket."""
+    """Raise the failure that names why the handshake failed."""
     if stream.failure is not None:  # whatever it is, it may be there again in a moment
         reason = f"{url} hung up before it had answered"
         raise ConnectionLost(reason=reason) from stream.failure
@@ -168,11 +170,10 @@ def _refusal(status: HTTPStatus, url: str) -> Failure:
             return UpgradeRefused(url=url, status=int(status))
 
 
-# Listen for WebSockets, on TCP or on a Unix socket, open to no one by mistake.
-
-
 class WebSocketServer:
-    """Accepts connections at one address, up to a number; answers all others by HTTP."""
+    """Accepts WebSocket connections at one address, up to a limit; refuses all others by HTTP
+    status.
+    """
 
     def __init__(self, admission: Admission, url: str, path: Path | None = None) -> None:
         self.url = url
@@ -181,7 +182,7 @@ class WebSocketServer:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nobody is connected or about to be."""
+        """Whether no client is connected or in its handshake."""
         return self._admission.is_quiet
 
     async def accept(self) -> WebSocketTransport:
@@ -189,13 +190,13 @@ class WebSocketServer:
         return WebSocketTransport(await self._admission.accept())
 
     async def aclose(self) -> None:
-        """Listen no more and remove the socket; connections already accepted live on."""
+        """Stop listening and remove the socket; accepted connections stay open."""
         if self._admission.is_open and self._path is not None:
             remove_socket(self._path, inode=self._inode)
         self._admission.close()
 
     def detach(self) -> socket.socket:
-        """Accept no more, but go on listening: whoever comes waits for who has the socket next."""
+        """Stop accepting and return the listening socket; new clients wait in its backlog."""
         return self._admission.detach()
 
 
@@ -207,12 +208,12 @@ async def listen_websocket(
     guests: Mapping[bytes, str] | None = None,
     limits: ServerLimits | None = None,
 ) -> WebSocketServer:
-    """Listen at `ws://HOST:PORT` or `unix:///PATH`; port 0 takes one that is free.
+    """Listen at `ws://HOST:PORT` or `unix:///PATH`; port 0 picks a free port.
 
-    Whoever connects must show the token, and call us by a loopback name, our address or one of
-    `names`. Without a token only addresses are allowed that no other machine can reach. At a Unix
-    socket only our own user and root are heard, whatever name they call us by. `guests` have tokens
-    of their own; it is looked at anew for each who comes, and tells their names by the digests.
+    Clients must send the token, and a `Host` header with a loopback name, our address or one of
+    `names`. Without a token only loopback addresses are allowed. On a Unix socket only our user and
+    root are accepted, whatever the `Host`. `guests` maps digests of further tokens to their names;
+    it is read again for each client.
     """
     address = read_address(url)
     if isinstance(address, UnixAddress):
@@ -230,7 +231,7 @@ def resume_websocket(
     guests: Mapping[bytes, str] | None = None,
     limits: ServerLimits | None = None,
 ) -> WebSocketServer:
-    """Accept, on the same terms, whoever comes to a socket that listens already."""
+    """Accept clients, under the same rules, on a socket that is listening already."""
     limits = limits or ServerLimits()
     known: Mapping[bytes, str] = {} if guests is None else guests
     listener.setblocking(False)

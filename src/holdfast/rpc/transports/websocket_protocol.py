@@ -1,4 +1,4 @@
-"""Read from a URL where a WebSocket is: a host and a port, or a path."""
+"""Pure rules of the WebSocket transport: addresses, admission, frames, close codes, pings."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _NAME_BYTES_MAX = 255  # of a file
 
 @dataclass(frozen=True, slots=True)
 class TcpAddress:
-    """A host by name or number, and a port; 0 lets a listener choose one."""
+    """A host name or IP address, and a port; 0 lets a listener pick one."""
 
     host: str
     port: int
 
     @property
     def authority(self) -> str:
-        """Both, as in a URL and in a `Host` header."""
+        """Host and port, as in a URL and in a `Host` header."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class TcpAddress:
 
 @dataclass(frozen=True, slots=True)
 class UnixAddress:
-    """A path at which a Unix socket is."""
+    """The path of a Unix socket."""
 
     path: str
     authority = "localhost"
@@ -46,7 +46,7 @@ class UnixAddress:
 
 
 def read_address(url: str) -> TcpAddress | UnixAddress:
-    """What `ws://HOST:PORT` or `unix:///PATH` says; nothing else may be in it, least a token."""
+    """Parse `ws://HOST:PORT` or `unix:///PATH`; raises `AddressInvalid` for anything else."""
     if url.startswith("unix://"):
         path = url.removeprefix("unix://")
         if not path.startswith("/"):
@@ -64,7 +64,7 @@ def read_address(url: str) -> TcpAddress | UnixAddress:
     if not host or port is None:
         raise AddressInvalid(url=url, reason="it names no host and port")
     if parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc:
-        # The rest is not repeated: somebody may have put a secret there.
+        # The rest of the URL is not quoted: it may contain a secret.
         where = str(TcpAddress(host, port))
         raise AddressInvalid(url=where, reason="nothing may follow the port or precede the host")
     if not _is_name(host):
@@ -73,7 +73,7 @@ def read_address(url: str) -> TcpAddress | UnixAddress:
 
 
 def _is_path(path: str) -> bool:
-    """Whether the system can be asked about a path at all."""
+    """Whether the kernel accepts a path: no NUL, no component over 255 bytes."""
     try:
         names = path.encode(errors="surrogateescape").split(b"/")
     except UnicodeEncodeError:
@@ -82,7 +82,7 @@ def _is_path(path: str) -> bool:
 
 
 def _is_name(host: str) -> bool:
-    """Whether the system can be asked about a host at all."""
+    """Whether the resolver accepts a host name."""
     try:
         host.encode("idna")
     except UnicodeError:
@@ -90,7 +90,7 @@ def _is_name(host: str) -> bool:
     return "\0" not in host
 
 
-# Decide who may upgrade to a WebSocket, before anything is believed of what they say.
+# Admission. Decided before any other byte of the client is trusted.
 
 PATH = "/"
 READY_PATH = "/readyz"
@@ -101,7 +101,7 @@ _HTTP_PORT = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeRequest:
-    """What a stranger asked for: the values of each header that matters, as often as it came."""
+    """The path and the relevant headers of an HTTP upgrade request, repeated headers included."""
 
     path: str
     hosts: tuple[str, ...] = ()
@@ -111,11 +111,11 @@ class UpgradeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionPolicy:
-    """Who may come in: by which names of ours, and with which token.
+    """Which clients may connect: by `Host` header and by token.
 
-    `hosts` are the only values of `Host` that are answered, and None means any one: on a Unix
-    socket no browser can be tricked into asking. Without a `token` whoever reaches us may enter.
-    `guests` are those who have a token of their own: their names, by the digests of their tokens.
+    `hosts` are the accepted values of `Host`; None accepts any, for a Unix socket, which no browser
+    can be tricked into opening (DNS rebinding). Without a `token` every client is accepted.
+    `guests` maps digests of further tokens to names.
     """
 
     hosts: frozenset[str] | None
@@ -125,7 +125,7 @@ class AdmissionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeReply:
-    """The HTTP status to answer with, and why; 101 lets the stranger in, a guest by its name."""
+    """The HTTP status to reply with, and why; 101 accepts the client, with its guest name if any."""
 
     status: int
     reason: str = ""
@@ -145,9 +145,10 @@ SERVER_FULL = UpgradeReply(503, "too many connections")
 def upgrade_reply(
     request: UpgradeRequest, policy: AdmissionPolicy, *, has_room: bool
 ) -> UpgradeReply:
-    """What to answer: the first that holds.
+    """Return the first reply whose condition holds.
 
-    The name comes first: to a page of an attacker that calls us by its own, we say nothing.
+    `Host` is checked first: a web page that reaches us under its own name (DNS rebinding) learns
+    nothing.
     """
     names = {name.lower() for name in request.hosts}
     guest = _guest(request.authorizations, policy.guests)
@@ -166,14 +167,14 @@ def upgrade_reply(
 
 
 def token_digest(token: str) -> bytes:
-    """What is kept of a guest's token: enough to know it again, and to tell it to nobody."""
+    """Return the hash of a guest token: enough to recognise the token, useless to forge it."""
     return sha256(token.encode(errors="replace")).digest()
 
 
 def host_names(address: str, port: int, names: Iterable[str] = ()) -> frozenset[str]:
-    """The values of `Host` by which a listener may be called: loopback, its address, and names.
+    """Return the accepted `Host` values of a listener: loopback names, its address, and `names`.
 
-    A name may bring a port of its own, for those who come through a proxy.
+    A name may carry its own port, for clients behind a proxy.
     """
     own = [*_LOOPBACK_NAMES, *names]
     if not ipaddress.ip_address(address).is_unspecified:
@@ -185,7 +186,7 @@ def host_names(address: str, port: int, names: Iterable[str] = ()) -> frozenset[
 
 
 def needs_token(address: str) -> bool:
-    """Whether others than the users of this machine can reach an address."""
+    """Whether other machines can reach an address."""
     return not ipaddress.ip_address(address).is_loopback
 
 
@@ -194,14 +195,14 @@ def _has_port(name: str) -> bool:
 
 
 def _shows(authorizations: tuple[str, ...], token: str) -> bool:
-    """Whether the one `Authorization` is our token; takes as long for a near miss as for none."""
+    """Whether the one `Authorization` header carries our token; compared in constant time."""
     shown = _shown(authorizations)
     is_same = hmac.compare_digest((shown or "").encode(errors="replace"), token.encode())
     return is_same and shown is not None
 
 
 def _guest(authorizations: tuple[str, ...], guests: Mapping[bytes, str]) -> str | None:
-    """Whose token the one `Authorization` is; no near miss has a digest that is near."""
+    """Return the name bound to the token of the one `Authorization` header; None if unknown."""
     shown = _shown(authorizations)
     return None if shown is None else guests.get(token_digest(shown))
 
@@ -212,8 +213,6 @@ def _shown(authorizations: tuple[str, ...]) -> str | None:
     scheme, _, shown = authorizations[0].partition(" ")
     return shown.strip() if scheme.lower() == "bearer" else None
 
-
-# Make whole messages of WebSocket frames, and refuse those that break the rules.
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 CONTROL_BYTES_MAX = 125
@@ -227,7 +226,7 @@ _utf8 = codecs.getincrementaldecoder("utf-8")
 
 @dataclass(frozen=True, slots=True)
 class ProtocolViolation:
-    """The close code for a rule that the other side broke, and which rule that was."""
+    """The close code and the reason for a protocol rule that the other side broke."""
 
     code: int
     reason: str
@@ -241,12 +240,12 @@ Text = bytes | tuple[bytes, ...]
 
 
 def joined(message: Text) -> bytes:
-    """A message in one piece."""
+    """Return a message in one piece."""
     return message if isinstance(message, bytes) else b"".join(message)
 
 
 def control_frame(opcode: int, payload: bytes, *, mask: bytes) -> bytes:
-    """A control frame as it looks on the wire; a server has no mask."""
+    """Encode a control frame; an empty mask is for servers."""
     assert len(payload) <= CONTROL_BYTES_MAX
     head = bytes((_FINAL | opcode, (0x80 if mask else 0) | len(payload)))
     if not mask:
@@ -256,16 +255,16 @@ def control_frame(opcode: int, payload: bytes, *, mask: bytes) -> bytes:
 
 
 def close_payload(code: int, reason: str = "") -> bytes:
-    """What a close frame says; a reason that is too long is cut, between two characters."""
+    """Encode the payload of a close frame; a long reason is cut between two characters."""
     said = reason.encode()[: CONTROL_BYTES_MAX - 2].decode(errors="ignore")
     return code.to_bytes(2) + said.encode()
 
 
 def text_parts(messages: Iterable[Text], *, frame_bytes_max: int) -> list[bytes | memoryview]:
-    """Texts as they look on the wire when a server says them: heads, and what belongs to each.
+    """Encode messages as unmasked server frames: headers and payload parts, without copies.
 
-    What is too large for one frame is fragmented. Nothing else is copied, nor looked at: who says
-    it has made it of characters.
+    A message over `frame_bytes_max` is fragmented. Payloads are not validated: their producer
+    encoded them.
     """
     parts: list[bytes | memoryview] = []
     for message in messages:
@@ -293,10 +292,10 @@ def _head(first: int, size: int) -> bytes:
 
 
 class MessageAssembler:
-    """The messages of one side, whole and in order, however they were fragmented.
+    """Assembles fragmented messages of one side, in order.
 
-    Holds one unfinished message and no more of it than the limit. A text that can no longer
-    become UTF-8 is refused at once. After a violation nothing more comes out.
+    Buffers one unfinished message up to the limit. Text that can no longer become valid UTF-8 is
+    refused at once. After a violation nothing more is returned.
     """
 
     def __init__(self, *, message_bytes_max: int) -> None:
@@ -308,7 +307,7 @@ class MessageAssembler:
         self.violation: ProtocolViolation | None = None
 
     def take(self, opcode: int, payload: bytes, *, is_last: bool, reserved: bool) -> bytes | None:
-        """Take a data frame; return the message that it completes, if it does."""
+        """Take a data frame; returns the message that it completes, or None."""
         if self.violation is not None:
             return None
         is_whole = opcode == TEXT and is_last and not self._parts and not reserved
@@ -348,15 +347,13 @@ class MessageAssembler:
         return True
 
 
-# Decide what the end of a WebSocket means, and which answer it gets.
-
 NORMAL, GOING_AWAY = 1000, 1001
 
 _CODES = frozenset((*range(1000, 1004), *range(1007, 1015), *range(3000, 5000)))
 
 
 def close_failure(payload: bytes) -> tuple[Failure, int]:
-    """How the other side ended it with a close frame, and the code to answer with."""
+    """Return the failure for a close frame of the other side, and the code to reply with."""
     if not payload:
         return ConnectionClosed(reason="the other side closed it"), NORMAL
     code = int.from_bytes(payload[:2])
@@ -371,33 +368,31 @@ def close_failure(payload: bytes) -> tuple[Failure, int]:
 
 
 def violation_failure(violation: ProtocolViolation, *, bytes_max: int = 0) -> Failure:
-    """How it ends when the other side broke a rule or the size limit."""
+    """Return the failure for a protocol violation or an exceeded size limit."""
     if violation.code == TOO_LARGE:
         return MessageTooLarge(bytes_max=bytes_max)
     return ConnectionLost(reason=f"the other side broke the protocol: {violation.reason}")
 
 
-# Decide when to ping, and when silence means that nobody is there.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PingPolicy:
-    """How often to ping, and after how many seconds without any byte a connection is lost."""
+    """Ping interval, and the seconds without any byte after which a connection is lost."""
 
     every: float = 5.0
     silence_longest: float = 10.0
 
     @property
     def tick(self) -> float:
-        """How often to look."""
+        """The polling interval in seconds."""
         return min(self.every, self.silence_longest) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class PingState:
-    """How many looks in a row found nothing, and how many there were since the last ping.
+    """Consecutive ticks without bytes, and ticks since the last ping.
 
-    Looks are counted, not seconds: while we ourselves were stopped, nobody else was silent.
+    Ticks are counted, not seconds: while our own process was stopped, the other side was not
+    silent.
     """
 
     silent: int = 0
@@ -405,7 +400,7 @@ class PingState:
 
 
 class PingAction(Enum):
-    """What a look calls for."""
+    """What a tick requires."""
 
     WAIT = auto()
     PING = auto()
@@ -413,9 +408,9 @@ class PingAction(Enum):
 
 
 def ping_step(watch: PingState, pulse: PingPolicy, *, heard: bool) -> tuple[PingState, PingAction]:
-    """Take note whether anything came since the last look, or could not because we did not read.
+    """Count one tick; `heard` if bytes arrived since the last one, or could not because we paused.
 
-    Pings go out however much is heard: they are the sign of life of one who has nothing to say.
+    Pings are sent however much is heard: they are the keepalive of a side that has nothing to send.
     """
     silent = 0 if heard else watch.silent + 1
     if silent * pulse.tick >= pulse.silence_longest:

@@ -1,4 +1,24 @@
-"""A stream of messages over a WebSocket, and the reason when it ends."""
+"""State of one WebSocket connection, and the server side that admits connections.
+
+Theory of operation:
+
+    start ──▶ handshake ──accepted──▶ open ──┬─ close(): close frame sent ──▶ awaiting theirs ─┐
+                 │                           ├─ their close frame: reply ──────────────────────┤
+              refused or timeout             ├─ violation: close frame with its code ──────────┤
+                 │                           └─ EOF, error, silence ─▶ released                ▼
+                 └──────────────▶ winding down: discard input, at most CLOSE_LONGEST ─▶ released
+
+Invariants: `failure` is set once, at the first end, and every caller gets a copy of it; messages
+that were complete before the end are still received; no frame is sent after a close frame; the
+write buffer is bounded by UNSENT_BYTES_MAX plus one batch, the read queue by UNREAD_BYTES_MAX plus
+one read. There is one timer, for the handshake, then for pings, then for the end; and no task, so
+that nothing can leak.
+
+Caveats: picows parses frames, masks client frames and does the HTTP handshake. It sends close
+frames of its own on a violation, which are discarded and sent again here in order. A socket closed
+with unread input sends RST, which destroys our last frames in flight: hence the winding down. By
+RFC 6455 the server closes TCP first, and a client waits for that.
+"""
 
 from __future__ import annotations
 
@@ -65,8 +85,6 @@ from holdfast.rpc.transports.websocket_wire_loop import (
     SocketWire,
 )
 
-# Say messages over a WebSocket, and make senders wait while the other side is slow to read.
-
 FRAGMENT_BYTES = 8 * 2**20  # some clients hang up on a frame of more than 16 MiB
 
 _YIELD_BYTES = 2**20  # of those who send without end, each of which takes well under a millisecond
@@ -75,7 +93,7 @@ _TEXT, _CONTINUATION = WSMsgType.TEXT, WSMsgType.CONTINUATION
 
 
 class FrameWriter:
-    """Hands messages straight to the kernel; what that does not take is bounded."""
+    """Encodes messages and control frames to the socket; senders wait while its buffer is full."""
 
     def __init__(self, wire: SocketWire, held_writes: HeldWrites, websocket: WSTransport) -> None:
         self._loop = asyncio.get_running_loop()
@@ -87,7 +105,7 @@ class FrameWriter:
         self._failure: Failure | None = None
 
     async def send(self, messages: Sequence[Text]) -> None:
-        """Hand messages over whole, or, when cancelled or ended while waiting, not at all."""
+        """Send all messages, or none if the caller is cancelled or the stream ends while it waits."""
         while not self.offer(messages):
             turn = self._loop.create_future()
             self._senders.append(turn)
@@ -98,7 +116,7 @@ class FrameWriter:
             await asyncio.sleep(0)
 
     def offer(self, messages: Sequence[Text]) -> bool:
-        """Hand messages over whole if there is room for them, and say whether there was."""
+        """Send all messages if the buffer has room; returns whether it did."""
         if self._failure is not None:
             raise copy(self._failure)
         if self._wire.is_broken or self._wire.unsent_bytes >= UNSENT_BYTES_MAX:
@@ -107,40 +125,40 @@ class FrameWriter:
         return True
 
     def ping(self) -> None:
-        """Ask for a sign of life, and give one."""
+        """Send a ping, which is a keepalive too."""
         self._control(PING, b"")
 
     def pong(self, payload: bytes) -> None:
-        """Answer a ping; of many that one who does not read sends, only the latest is answered."""
+        """Reply to a ping; while the buffer is full only the latest ping is remembered."""
         if self._wire.unsent_bytes < UNSENT_BYTES_MAX:
             self._control(PONG, payload)
         else:
             self._owed_pong = payload
 
     def close(self, code: int, reason: str = "") -> None:
-        """Say goodbye: nothing may be said after it."""
+        """Send a close frame: no frame may follow."""
         self._control(CLOSE, close_payload(code, reason))
 
     def refuse(self, failure: Failure) -> None:
-        """Take no more messages; those already taken are still sent."""
+        """Accept no more messages; the buffer is still sent."""
         self._failure = failure
         self._wake()
 
     def writable(self) -> None:
-        """Let those who wait say what they have to say."""
+        """Send a delayed pong, and wake the senders."""
         if self._owed_pong is not None:
             payload, self._owed_pong = self._owed_pong, None
             self.pong(payload)
         self._wake()
 
     def _control(self, opcode: int, payload: bytes) -> None:
-        """Say it ourselves: picows says nothing more once it has found a rule broken."""
+        """Encode a control frame here: picows sends nothing after it has found a violation."""
         if self._failure is None:
             mask = os.urandom(4) if self._is_client else b""
             self._wire.push(control_frame(opcode, payload, mask=mask))
 
     def _write(self, messages: Sequence[Text]) -> None:
-        """Write them in as few calls as there can be; what is large is not copied."""
+        """Write messages with as few system calls as possible; large ones are not copied."""
         if self._is_client:
             self._write_masked([joined(message) for message in messages])
             return
@@ -153,7 +171,7 @@ class FrameWriter:
             self._wire.push(*parts)
 
     def _write_masked(self, messages: Sequence[bytes]) -> None:
-        """Have picows write them: only a client masks what it says, which needs a copy anyway."""
+        """Let picows encode client frames: masking needs a copy anyway."""
         self._unyielded_bytes += sum(map(len, messages))
         self._held_writes.writes_directly = len(messages) == 1
         for message in messages:
@@ -175,15 +193,13 @@ class FrameWriter:
         self._senders.clear()
 
 
-# Keep what a WebSocket brought until the one task that receives asks for it.
-
 UNREAD_BYTES_MAX = 2**20
 
 _MESSAGE_BYTES = 32  # what keeping one costs besides its bytes: one that is empty is not free
 
 
 class ReadQueue:
-    """Hands on what was read, one batch per wake-up; says when no more should be read."""
+    """Bounded queue of received messages for one receiving task."""
 
     def __init__(self, read_on: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -195,11 +211,11 @@ class ReadQueue:
 
     @property
     def is_full(self) -> bool:
-        """Whether so much is unread that the other side must wait."""
+        """Whether so much is unread that reading must pause."""
         return self._unread_bytes > UNREAD_BYTES_MAX
 
     async def receive(self) -> Sequence[bytes]:
-        """Wait for the messages that came since the last call; raise what ended the stream."""
+        """Wait for the messages since the last call; raises the failure that ended the stream."""
         assert self._arrival is None, "one task receives"
         while not self._unread:
             if self._failure is not None:
@@ -216,22 +232,21 @@ class ReadQueue:
         return messages
 
     def put(self, message: bytes) -> None:
-        """Keep a message; whoever waits is woken by `wake`, once for all that one read brought."""
+        """Queue a message; `wake` wakes the receiver once per read."""
         self._unread.append(message)
         self._unread_bytes += len(message) + _MESSAGE_BYTES
 
     def wake(self) -> None:
-        """Let the one who waits look again."""
         if self._arrival is not None and not self._arrival.done():
             self._arrival.set_result(None)
 
     def end(self, failure: Failure) -> None:
-        """Raise this failure once all that was read has been received."""
+        """Raise this failure after all queued messages."""
         self._failure = failure
         self.wake()
 
     def discard(self) -> None:
-        """Forget what was read: nobody will receive it."""
+        """Drop the queue: no task will receive it."""
         self._unread, self._unread_bytes = [], 0
 
 
@@ -250,7 +265,7 @@ _DATA = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSocketLimits:
-    """How much one message and one frame may hold, and how long the other side may be silent."""
+    """Size limits for messages and frames, and the ping policy."""
 
     message_bytes_max: int = MESSAGE_BYTES_MAX
     frame_bytes_max: int = FRAME_BYTES_MAX
@@ -258,23 +273,22 @@ class WebSocketLimits:
 
 
 class PicowsProtocol(ReadBuffer, Protocol):
-    """What we ask of picows: to speak through our mouth, and to say how the handshake went."""
+    """The part of the picows protocol object that the stream uses."""
 
     def connection_made(self, transport: HeldWrites, /) -> None:
-        """Begin; a client asks for a WebSocket."""
+        """Begin; a client sends its upgrade request."""
         ...
 
     async def wait_until_handshake_complete(self) -> None:
-        """Wait for its end; raise what went wrong with it."""
+        """Wait for the end of the handshake; raises its error."""
         ...
 
 
 class WebSocketStream(WSListener):
-    """Carries messages both ways until it ends, in bounded memory, and says why it ended.
+    """One WebSocket connection, which owns its socket; see the module for its states.
 
-    Owns the socket. All work is done by callbacks of the loop and by those who call: there is no
-    task that could leak. It is open once `writer` is there; `settled` is called when it is, when
-    it never will be, and when the socket is let go of, which it does by itself soon after its end.
+    It is open once `writer` is set. `settled` is called when it opens, when the handshake fails,
+    and when the socket is released.
     """
 
     def __init__(
@@ -297,14 +311,14 @@ class WebSocketStream(WSListener):
         self.released = asyncio.Event()
 
     def start(self, codec: PicowsProtocol, *, handshake_longest: float) -> None:
-        """Read what comes; without a handshake in time it ends."""
+        """Start the handshake, with a timeout in seconds."""
         self._arm(handshake_longest, self.release)
         codec.connection_made(self._held_writes)
         self._held_writes.flush()
         self._wire.read_on(codec)
 
     def close(self) -> None:
-        """Say goodbye and wait no longer than a moment for theirs; what they say is forgotten."""
+        """Start the close handshake with a timeout; later messages of the other side are dropped."""
         self.read_queue.discard()
         if self.writer is None:
             self.release()
@@ -316,7 +330,7 @@ class WebSocketStream(WSListener):
             self._wire.read_on()  # for their goodbye
 
     def release(self) -> None:
-        """Let go of the socket at once; may be called again."""
+        """Close the socket at once; idempotent."""
         self._end(ConnectionLost(reason="no handshake in time"))
         if self._timer is not None:
             self._timer.cancel()
@@ -324,7 +338,7 @@ class WebSocketStream(WSListener):
         self.released.set()
         self._settled()
 
-    # What picows tells us.
+    # Callbacks of picows.
 
     def on_ws_connected(self, transport: WSTransport) -> None:
         """Open: messages may be sent and received."""
@@ -336,7 +350,7 @@ class WebSocketStream(WSListener):
         self._settled()
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:  # noqa: ARG002  # picows says so
-        """Take one frame; after the end only a goodbye still counts."""
+        """Handle one frame; after the end only a close frame matters."""
         opcode = _DATA.get(frame.msg_type)
         reserved = frame.rsv1 or frame.rsv2 or frame.rsv3
         if opcode is None:
@@ -349,10 +363,10 @@ class WebSocketStream(WSListener):
             elif self._assembly.violation is not None:
                 self._refuse(self._assembly.violation)
 
-    # What the wire tells us.
+    # Callbacks of the socket (`SocketEvents`).
 
     def read_done(self) -> None:
-        """Hand on what one read brought, and read no more while too much is unread."""
+        """Wake the receiver after one read, and pause reading while the queue is full."""
         self._has_heard = True
         self._held_writes.discard_held()  # a goodbye that may be out of turn: we say our own
         self.read_queue.wake()
@@ -366,24 +380,24 @@ class WebSocketStream(WSListener):
             self._wire.pause()
 
     def read_ended(self, error: str) -> None:
-        """End: nothing more will come."""
+        """End the stream: EOF or a read error."""
         reason = error or "the other side hung up without a word"
         self._end(ConnectionLost(reason=reason))
         self.release()
 
     def write_failed(self, error: str) -> None:
-        """Read all that was sent to us before it broke, which is little; then end."""
+        """Read the rest of what was sent before the connection broke, then end."""
         if self.failure is None:
             self._wire.read_on()
             self._arm(_VERDICT_WAIT, lambda: self.read_ended(error))
 
     def writable(self) -> None:
-        """Let those who wait for room say what they have to say."""
+        """Wake the senders."""
         if self.writer is not None:
             self.writer.writable()
 
     def _given_up(self) -> None:
-        """Wind down: picows has refused the handshake, or repeats that it wants no more."""
+        """Wind down: picows has refused the handshake, or aborted."""
         if self.writer is None and not self.released.is_set():
             self._held_writes.flush()  # the refusal
             self._wind_down(ends_writing=True)
@@ -406,7 +420,7 @@ class WebSocketStream(WSListener):
             self._wind_down(ends_writing=not self._is_client)
 
     def _refuse(self, violation: ProtocolViolation) -> None:
-        """End it because of what they did, and tell them."""
+        """End the stream because of a violation, with its close code."""
         assert self.writer is not None
         self.writer.close(violation.code, violation.reason)
         self._end(violation_failure(violation, bytes_max=self._limits.message_bytes_max))
@@ -420,9 +434,8 @@ class WebSocketStream(WSListener):
                 self.writer.refuse(failure)
 
     def _wind_down(self, *, ends_writing: bool) -> None:
-        """Let our last words arrive: whoever closes a socket with unread data destroys them.
-
-        By the rules a server hangs up first; a client waits for that.
+        """Discard input until the other side closes, so that our last frames are not destroyed by
+        RST.
         """
         self._arm(CLOSE_LONGEST, self.release)
         self._wire.discard()
@@ -430,7 +443,7 @@ class WebSocketStream(WSListener):
             self._wire.end_writing()
 
     def _tick(self) -> None:
-        """Look for signs of life; what we did not read cannot be called silence."""
+        """Poll for silence; while reading is paused, silence does not count."""
         assert self.writer is not None
         heard = self._has_heard or not self._wire.is_reading
         self._watch, sign = ping_step(self._watch, self._limits.pulse, heard=heard)
@@ -447,13 +460,11 @@ class WebSocketStream(WSListener):
             self._wire.read_on()
 
     def _arm(self, wait: float, then: Callable[[], None]) -> None:
-        """Set the one timer: for the handshake, then the pulse, then the end."""
+        """Set the one timer: for the handshake, then for pings, then for the end."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_later(wait, then)
 
-
-# Let picows speak for one side of a WebSocket, from the handshake on.
 
 # picows logs every handshake, with the token in it, and every connection.
 _mute = logging.Logger("picows", level=logging.CRITICAL + 1)
@@ -467,7 +478,7 @@ def client_codec(
     headers: Mapping[str, str],
     limits: WebSocketLimits,
 ) -> PicowsProtocol:
-    """A codec that asks a server of this name for a WebSocket."""
+    """Return a codec that requests an upgrade from the server `host`."""
     return _codec((host, path), lambda *_: stream, headers, limits)
 
 
@@ -477,7 +488,7 @@ def server_codec(
     judge: Callable[[UpgradeRequest], UpgradeReply],
     limits: WebSocketLimits,
 ) -> PicowsProtocol:
-    """A codec that answers a request as judged, and opens the stream to whoever is admitted."""
+    """Return a codec that replies to an upgrade request by `judge`, and opens the stream on 101."""
 
     def answer(request: WSUpgradeRequest) -> WebSocketStream | WSUpgradeResponseWithListener:
         verdict = judge(_read(request))
@@ -512,7 +523,7 @@ def _codec(
     headers: Mapping[str, str],
     limits: WebSocketLimits,
 ) -> PicowsProtocol:
-    """Deadlines, pings and pongs are ours; frames over the limit are refused by their header."""
+    """Create the picows protocol. Deadlines, pings and pongs are ours; picows checks frame sizes."""
     made: PicowsProtocol = vars(_picows)["WSProtocol"](  # which its stubs leave out
         *target,
         target != (None, None),
@@ -532,15 +543,13 @@ def _codec(
     return made
 
 
-# Accept WebSockets from whoever may come in, whatever all others do.
-
 _ACCEPTED_AT_ONCE = 64
 _NO_ROOM = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
-    """How many may be connected, how many may be about to, for how long, and what each may do."""
+    """Limits of a server: connections, concurrent handshakes, handshake timeout in seconds."""
 
     connections_max: int = 64
     handshakes_max: int = 256
@@ -549,10 +558,10 @@ class ServerLimits:
 
 
 class Admission:
-    """Accepts sockets, answers their requests, and keeps those that were let in until fetched.
+    """Accepts sockets, does their handshakes, and queues open connections until `accept`.
 
-    Whoever stands there without asking is put out by those who come later, so that no number of
-    sockets keeps anyone from entering.
+    When there are too many handshakes the oldest is dropped, so that idle sockets cannot block new
+    clients.
     """
 
     def __init__(
@@ -569,16 +578,16 @@ class Admission:
 
     @property
     def is_open(self) -> bool:
-        """Whether anyone can still come."""
+        """Whether the listener is open."""
         return self._listener.fileno() >= 0
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nobody is inside or asks to come in."""
+        """Whether no client is connected or in its handshake."""
         return not (self._handshaking or self._connected or self._unaccepted)
 
     async def accept(self) -> WebSocketStream:
-        """Wait for the next who was let in; raises `ConnectionClosed` once the door is closed."""
+        """Wait for the next open connection; raises `ConnectionClosed` once the listener is closed."""
         while True:
             while self._unaccepted:
                 stream = self._unaccepted.pop(0)
@@ -591,7 +600,7 @@ class Admission:
             await self._arrival.wait()
 
     def close(self) -> None:
-        """Listen no more, and put out whoever was not fetched; may be called again."""
+        """Close the listener and every connection that was not accepted; idempotent."""
         if self.is_open:
             self._loop.remove_reader(self._listener)
             self._listener.close()
@@ -600,7 +609,7 @@ class Admission:
             self._arrival.set()
 
     def detach(self) -> socket.socket:
-        """The socket, at which whoever comes now waits for somebody else; the door is closed."""
+        """Stop accepting and return the listening socket; new clients wait in its backlog."""
         self._loop.remove_reader(self._listener)
         left = socket.socket(fileno=self._listener.detach())
         self._arrival.set()
@@ -626,7 +635,7 @@ class Admission:
                 self._start_handshake(connection)
 
     def _start_handshake(self, connection: socket.socket) -> None:
-        """Hear what a socket wants, for as long as not too many come after it."""
+        """Start the handshake of a socket; drops the oldest handshake if there are too many."""
         limits = self._limits.connection
         stream = WebSocketStream(connection, limits, lambda: self._settled(stream))
         self._handshaking[stream] = None
@@ -640,7 +649,7 @@ class Admission:
         return upgrade_reply(request, self._policy, has_room=has_room)
 
     def _settled(self, stream: WebSocketStream) -> None:
-        """Take note that somebody is inside, or gone."""
+        """Track a stream that has opened, or was released."""
         if stream.released.is_set():
             self._handshaking.pop(stream, None)
             self._connected.pop(stream, None)

@@ -1,10 +1,8 @@
-"""Move the bytes of a WebSocket between a socket and picows, in bounded memory.
+"""Socket I/O of a WebSocket, and the transport that picows writes to.
 
-Give picows the face of a transport, and keep in hand what it says.
-
-picows is written for the transports of asyncio and of TCP. With this one in their place the same
-frames go over Unix sockets too, small messages leave in one write, and nothing leaves that picows
-says by itself: it would refuse a frame before we have answered the one before.
+picows is written for asyncio transports over TCP. `HeldWrites` replaces that transport: the same
+frames go over Unix sockets too, small messages leave in one write, and picows sends nothing on its
+own: its automatic close frame could overtake the reply to an earlier frame. See docs/design.
 """
 
 from __future__ import annotations
@@ -36,11 +34,9 @@ _UNPACED = b"reno"  # the way to send that every system has and lets everybody c
 
 
 class ReadBuffer(Protocol):
-    """Gives memory to read into, and looks at what was read."""
+    """Provides memory to read into, and parses what was read (as `asyncio.BufferedProtocol`)."""
 
-    def get_buffer(self, size_hint: int, /) -> memoryview:
-        """Where the next bytes go."""
-        ...
+    def get_buffer(self, size_hint: int, /) -> memoryview: ...
 
     def buffer_updated(self, nbytes: int, /) -> None:
         """So many have come."""
@@ -48,27 +44,27 @@ class ReadBuffer(Protocol):
 
 
 class SocketEvents(Protocol):
-    """Who must know what happens on a wire."""
+    """Callbacks of a socket."""
 
     def read_done(self) -> None:
-        """One read has been looked at."""
+        """One read has been parsed."""
         ...
 
     def read_ended(self, error: str) -> None:
-        """Nothing more can be read."""
+        """Nothing more can be read: EOF, or an error."""
         ...
 
     def write_failed(self, error: str) -> None:
-        """Nothing more can be written; what was sent to us may still be read."""
+        """Nothing more can be written; bytes that were sent to us may still be read."""
         ...
 
     def writable(self) -> None:
-        """There is room again for what we have to say."""
+        """The write buffer is below its limit again."""
         ...
 
 
 class SocketWire:
-    """A connected socket, and what has not left yet."""
+    """A connected non-blocking socket with its write buffer."""
 
     def __init__(self, connection: socket.socket, events: SocketEvents) -> None:
         connection.setblocking(False)
@@ -87,25 +83,27 @@ class SocketWire:
         self.is_broken = False
 
     def read_on(self, reader: ReadBuffer | None = None) -> None:
-        """Read from now on: for this reader, or for the one of before."""
+        """Start reading into this buffer, or into the previous one."""
         self._reader = reader or self._reader
         if self.fd >= 0 and not self.is_reading:
             self._loop.add_reader(self._socket, self._readable)
             self.is_reading = True
 
     def pause(self) -> None:
-        """Read no more for now."""
+        """Stop reading until `read_on`."""
         if self.is_reading:
             self._loop.remove_reader(self._socket)
             self.is_reading = False
 
     def discard(self) -> None:
-        """Throw away from now on what comes, so that our own last words arrive."""
+        """Read and discard, so that our last frames arrive (closing with unread data sends RST)."""
         self._reader = None
         self.read_on()
 
     def push(self, *parts: bytes | memoryview) -> None:
-        """Write parts at once, in order; what the kernel does not take is kept, not copied."""
+        """Write parts in order with one system call; what the kernel does not take is buffered
+        uncopied.
+        """
         if self._unsent:
             self._keep(parts)
         elif self.fd >= 0 and not self.is_broken:
@@ -114,7 +112,7 @@ class SocketWire:
                 self._keep(_after(parts, sent))
 
     def end_writing(self) -> None:
-        """Let the other side read our end, after all that was written."""
+        """Shut down the write side after the buffer is sent."""
         self._ends_after_unsent = True
         if not self._unsent and self.fd >= 0:
             try:
@@ -123,7 +121,7 @@ class SocketWire:
                 self.is_broken = True  # it has gone already
 
     def release(self) -> None:
-        """Close the socket and forget what was not sent; may be called again."""
+        """Close the socket and drop the buffer; idempotent."""
         if self.fd >= 0:
             self.pause()
             self._forget()
@@ -159,7 +157,7 @@ class SocketWire:
             self._events.writable()
 
     def _send(self, parts: Sequence[bytes | memoryview]) -> int | None:
-        """Give the kernel what it takes now; None, with nothing left, if the other side is gone."""
+        """Write to the socket; returns the bytes taken, None if the connection is broken."""
         try:
             if len(parts) == 1:
                 return self._socket.send(parts[0])
@@ -176,7 +174,7 @@ class SocketWire:
             return None
 
     def _took(self, sent: int) -> None:
-        """Take note that so much of what was kept has left."""
+        """Remove sent bytes from the buffer."""
         self.unsent_bytes -= sent
         while self._unsent and sent >= len(self._unsent[0]):
             sent -= len(self._unsent.popleft())
@@ -202,7 +200,7 @@ class SocketWire:
 
 
 def _set_tcp_options(connection: socket.socket) -> None:
-    """Let a connection of TCP send at once what there is, and hold back little."""
+    """Set TCP_NODELAY and a small unsent buffer; choose congestion control within one machine."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if hasattr(socket, "TCP_NOTSENT_LOWAT"):
         # What a slow reader has not taken waits with us, where it is counted.
@@ -216,14 +214,12 @@ def _set_tcp_options(connection: socket.socket) -> None:
 
 
 def _after(parts: Iterable[bytes | memoryview], count: int) -> Iterable[bytes | memoryview]:
-    """What follows so many bytes of these parts."""
+    """Yield what follows the first `count` bytes of the parts."""
     for part in parts:
         if count < len(part):
             yield memoryview(part)[count:] if count else part
         count = max(0, count - len(part))
 
-
-# Open TCP sockets: to somebody who listens, or to listen ourselves.
 
 BACKLOG = 1024
 
@@ -233,7 +229,7 @@ _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 async def connect_tcp(address: TcpAddress) -> socket.socket:
-    """A socket connected to the first of the addresses of a host where somebody answers."""
+    """Connect to the first address of a host that accepts; raises `SocketRefused`."""
     loop = asyncio.get_running_loop()
     reason = "it has no address"
     for family, place in await _places(address):
@@ -250,7 +246,9 @@ async def connect_tcp(address: TcpAddress) -> socket.socket:
 
 
 async def bind_tcp(address: TcpAddress, *, has_token: bool) -> socket.socket:
-    """A socket that listens at the first address of a host, for others only with a token."""
+    """Listen at the first address of a host; raises `ListenerUnprotected` off loopback without a
+    token.
+    """
     places = await _places(address)
     if not places:
         raise ListenRefused(url=str(address), reason="it has no address")
@@ -271,7 +269,7 @@ async def bind_tcp(address: TcpAddress, *, has_token: bool) -> socket.socket:
 
 
 async def _places(address: TcpAddress) -> list[_Place]:
-    """Where a host may be; numbers are not looked up, for that would take a thread."""
+    """Resolve a host; numeric addresses are parsed without the resolver, which needs a thread."""
     loop = asyncio.get_running_loop()
     where = address.host, address.port
     try:
@@ -300,13 +298,13 @@ def _stream_socket(family: int) -> socket.socket:
 
 
 def _reason(error: OSError) -> str:
-    """What the system says; the loop writes its own words over those of a refused connection."""
+    """Return the error text of the system; the event loop overwrites it for refused connections."""
     is_lookup = isinstance(error, socket.gaierror) or error.errno is None
     return str(error.strerror if is_lookup else os.strerror(error.errno or 0)).lower()
 
 
 class HeldWrites:
-    """Holds back what picows writes until it is let go or taken back."""
+    """Transport that picows writes to: holds its bytes until they are flushed or discarded."""
 
     def __init__(self, wire: SocketWire, given_up: Callable[[], None]) -> None:
         self._wire, self._given_up = wire, given_up
@@ -314,42 +312,42 @@ class HeldWrites:
         self.writes_directly = False
 
     def flush(self) -> None:
-        """Write what was held back."""
+        """Write the held bytes."""
         if self._held:
             held, self._held = self._held, []
             self._wire.push(b"".join(held))
 
     def discard_held(self) -> None:
-        """Never write what was held back."""
+        """Drop the held bytes."""
         if self._held:
             self._held = []
 
-    # What picows asks of a transport.
+    # Methods below are the interface that picows expects of a transport.
 
     def get_write_buffer_size(self) -> int:
-        """Zero while picows may write straight to the socket."""
+        """Return zero while picows may write straight to the socket."""
         return self._wire.unsent_bytes if self.writes_directly else 1
 
     def write(self, data: bytes) -> None:
-        """Write what the kernel did not take from picows, or hold it back."""
+        """Write what the kernel did not take from picows, or hold it."""
         if self.writes_directly:
             self._wire.push(data)
         else:
             self._held.append(data)
 
     def close(self) -> None:
-        """Note that picows is done: it has refused a handshake, or broken off."""
+        """Report that picows is done: it has refused a handshake, or aborted."""
         self._given_up()
 
     abort = close
 
     def get_extra_info(self, name: str) -> _Options | None:
-        """The socket, as far as picows may know it, and nothing else."""
+        """Return a restricted socket for `socket`, None for everything else."""
         return _Options(self._wire.fd) if name == "socket" else None
 
 
 class _Options:
-    """A socket whose options picows can neither read nor set: those of TCP fail on others."""
+    """A socket whose options picows can neither read nor set: TCP options fail on Unix sockets."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -361,5 +359,4 @@ class _Options:
         """Leave it as it is."""
 
     def getsockopt(self, *_option: int) -> int:
-        """Say nothing."""
         return 0
