@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from pathlib import Path
 
 import anyio
@@ -12,9 +13,7 @@ from anyio.abc import TaskGroup
 
 from holdfast.codex import app_server
 from holdfast.exec.failures import KeeperLost, OutcomeUnknown
-from holdfast.host import supervision as heartbeat
-from holdfast.host import supervision as respawning
-from holdfast.host import supervision as sitting
+from holdfast.host import client, supervision
 from holdfast.host.client import RecordReceived
 from holdfast.host.failures import HostGone, SessionClosed
 from holdfast.host.model import (
@@ -165,8 +164,8 @@ async def test_a_host_that_keeps_dying_is_given_up(tmp_path: Path) -> None:
 
 @pytest.fixture
 def is_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sitting, "STARTED_USUALLY", 0.0)
-    monkeypatch.setattr(respawning, "DELAYS", (0.0, 0.01, 0.02))
+    monkeypatch.setattr(supervision, "STARTED_USUALLY", 0.0)
+    monkeypatch.setattr(supervision, "DELAYS", (0.0, 0.01, 0.02))
 
 
 async def at_once() -> None:
@@ -219,7 +218,7 @@ async def test_one_that_never_gets_so_far_is_given_up(tmp_path: Path) -> None:
             while True:
                 await seat.receive()
 
-    assert len(starts) == 1 + respawning.STARTS_MAX
+    assert len(starts) == 1 + supervision.STARTS_MAX
 
 
 async def test_what_a_host_runs_on_may_be_away_for_a_moment(tmp_path: Path) -> None:
@@ -309,8 +308,8 @@ def _is_end(kept: RecordReceived, turn: int) -> bool:
 @pytest.fixture
 def is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ping often, and take every pause for a sign of trouble."""
-    monkeypatch.setattr(sitting, "PING_PAUSE", 0.01)
-    monkeypatch.setattr(heartbeat, "TURN_STUCK", 0.1)
+    monkeypatch.setattr(supervision, "PING_PAUSE", 0.01)
+    monkeypatch.setattr(supervision, "TURN_STUCK", 0.1)
 
 
 @pytest.mark.promise("A5")
@@ -374,8 +373,8 @@ class CodexConverser:
 async def test_a_silent_codex_is_waited_for_and_a_stopped_one_is_unresponsive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sitting, "PING_PAUSE", 0.01)
-    monkeypatch.setattr(heartbeat, "TURN_STUCK", 3.0)
+    monkeypatch.setattr(supervision, "PING_PAUSE", 0.01)
+    monkeypatch.setattr(supervision, "TURN_STUCK", 3.0)
     monkeypatch.setattr(codex, "WAITING_TOLD", 0.2)
     monkeypatch.setattr(app_server, "_HEALTH_LIMIT", 0.5)
     seen: list[SupervisionEvent] = []
@@ -409,6 +408,28 @@ def app_server_in(directory: Path) -> int:
         if f"{directory}/scenario.json" in command_of(each.pid)
     )
     return pid
+
+
+@pytest.mark.promise("A5")
+async def test_a_listener_that_never_greets_is_unresponsive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "HELLO_TIMEOUT", 0.01)
+    path = tmp_path / "host.sock"
+    seen: list[SupervisionEvent] = []
+
+    async def start() -> None:
+        raise AssertionError("somebody listens, so no host is started")
+
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(path))
+        silent.listen()
+        with anyio.fail_after(60):
+            async with supervise_host(path, start) as seat:
+                while not seen:
+                    seen += await seat.receive()
+
+    assert seen == [Unresponsive(supervision.MISSES_MAX)]
 
 
 @pytest.mark.promise("A5", "A7")
