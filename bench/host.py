@@ -33,7 +33,7 @@ from alternating import on_one_core
 
 from holdfast.app.sessions import Sessions
 from holdfast.app.settings import parse
-from holdfast.cli.wiring.host import start_host
+from holdfast.app.wiring.host import start_host
 from holdfast.host.client import HostClient, RecordReceived, connect_host
 from holdfast.host.journal import SCHEMA, SessionJournal
 from holdfast.host.model import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.app.settings import parse
-from holdfast.app.wiring import failures_kept
+from holdfast.app.wiring.telemetry import failures_directory
 from holdfast.cli.failure_report import keep, readable, reported
 from holdfast.cli.failures import UsageWrong
 from holdfast.telemetry import read_failures
@@ -42,7 +42,7 @@ def test_what_is_known_by_its_value_does_not_leave(tmp_path: Path) -> None:
 def test_a_failure_is_kept_without_its_secrets(tmp_path: Path) -> None:
     settings = parse({"HOLDFAST_HOME": str(tmp_path)}, person=tmp_path)
     keep(LEAKY, settings)
-    (kept,) = read_failures(failures_kept(settings))
+    (kept,) = read_failures(failures_directory(settings))
 
     assert kept.code == "CLI_USAGE_WRONG"
     assert KEY not in str(kept.details)

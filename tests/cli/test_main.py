@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app.agent_choice import AgentChoices, ChosenAgent
+from holdfast.app.wiring.agent_choice import AgentChoices, ChosenAgent
 from holdfast.cli.declarations import VERSION_LINE
 from holdfast.cli.main import main
 from tests.cli.running import COMMAND, environment

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.agent import BudgetLimits, Deadlines
 from holdfast.app.failures import SettingInvalid
 from holdfast.app.sessions import Sessions
+from holdfast.app.wiring.native_agent import waits_of
 from holdfast.cli.declarations import Request
-from holdfast.cli.options import budget_of, chosen_for, configured, waits_of
+from holdfast.cli.options import chosen_for, configured
 from holdfast.failures import RetryPolicy
 from tests.cli.workbenches import Bench, at_bench
 
@@ -83,24 +83,14 @@ def test_who_has_settled_nothing_means_the_same(bench: Bench) -> None:
     assert configured(request, bench.settings) == request
 
 
-def test_budgets_reach_the_agent() -> None:
-    said = {"budget.steps": "3", "budget.cost_usd": "0.5", "model": "a/b"}
-
-    assert budget_of(said) == BudgetLimits(steps=3, cost_usd=0.5)
-    assert budget_of({}) == BudgetLimits()
-
-
 @pytest.mark.promise("A9")
 def test_how_long_a_model_is_waited_for_can_be_settled(bench: Bench) -> None:
     own = "[wait]\nfirst_byte = 30\nbetween_chunks = 900.5\nattempts = 6\n"
     (bench.settings.config / "config.toml").write_text('color = "never"\n' + own)
-    said = meant(bench)
+    deadlines, policy = waits_of(meant(bench))
 
-    deadlines, policy = waits_of(said)
     assert (deadlines.first_byte, deadlines.between_chunks) == (30.0, 900.5)
     assert policy.waits == (*RetryPolicy().waits, (4.0, 8.0), (4.0, 8.0))
-    assert waits_of({"wait.attempts": "1"})[1].waits == ()
-    assert waits_of({"model": "a/b"}) == (Deadlines(), RetryPolicy())
 
 
 def test_a_budget_is_kept_with_the_session_and_ends_its_turn(bench: Bench) -> None:

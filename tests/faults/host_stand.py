@@ -17,11 +17,10 @@ import pytest
 
 from holdfast.app.sessions import KeptSession, Sessions
 from holdfast.app.settings import Settings, parse
+from holdfast.app.wiring.host import HostStarter
+from holdfast.app.wiring.local_server import local_endpoint
 from holdfast.cli.commands.running_parts import belongings
-from holdfast.cli.declarations import Request
 from holdfast.cli.render.stop import Sort
-from holdfast.cli.wiring.host import HostStarter
-from holdfast.cli.wiring.local_server import server_of
 from holdfast.failures import Failure
 from holdfast.host.client import RecordReceived
 from holdfast.host.model import AnswerCommand, AnyRecord, EventRecorded, PromptCommand, TurnClosed
@@ -275,7 +274,7 @@ async def _behind_cables(
     stack: AsyncExitStack, laid: list[Cable], settings: Settings, url: str
 ) -> str:
     """Put the plane and the model behind a cable each; return where the model is now."""
-    await (await server_of(Request(), settings).dial_or_start()).aclose()
+    await (await local_endpoint(settings).dial_or_start()).aclose()
     laid.append(await stack.enter_async_context(cable_to_socket(settings.runtime / "exec.sock")))
     port = url.rpartition(":")[2].partition("/")[0]
     cable, near = await stack.enter_async_context(cable_to_port(int(port)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from holdfast.app.agent_choice import AgentChoices, ChosenAgent
+from holdfast.app.wiring.agent_choice import AgentChoices, ChosenAgent
 from tests.cli.conversations import in_conversation, lines, sessions
 from tests.cli.running import COMMAND, environment
 from tests.cli.workbenches import Bench

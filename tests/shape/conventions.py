@@ -44,7 +44,8 @@ def suppressions_have_reasons(source: Source) -> Iterator[str]:
 
 def imports_at_top(source: Source) -> Iterator[str]:
     """No import inside a function, except in `cli`, the wiring and `lazy_exports`."""
-    if source.package == "cli" or str(source.path) in {"app/wiring.py", "__init__.py"}:
+    is_wiring = source.package == "app" and source.inside[:1] == ["wiring"]
+    if source.package == "cli" or is_wiring or str(source.path) == "__init__.py":
         return
     for node in ast.walk(source.tree):
         is_import = isinstance(node, (ast.Import, ast.ImportFrom)) or (

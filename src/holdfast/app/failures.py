@@ -149,3 +149,46 @@ class SessionForkBusy(
     """A session is to be forked in which something runs or waits."""
 
     session: str
+
+
+class SessionOptionsInvalid(
+    Failure,
+    code="SESSION_OPTIONS_INVALID",
+    kind=Kind.INVALID,
+    title="The session cannot begin with these options",
+    user_message="Nothing was begun: {problem}.",
+    phase="begin",
+):
+    """The runner of a new session does not work with its options."""
+
+    problem: str
+
+
+class LocalServerUnavailable(
+    Failure,
+    code="CLI_LOCAL_SERVER_UNAVAILABLE",
+    kind=Kind.UNAVAILABLE,
+    title="The local exec-server does not start",
+    user_message="Nothing was run, because no exec-server could be started here: {reason}",
+    phase="exec.start",
+    actions=(Action.RETRY, Action.VIEW_REPORT),
+):
+    """The server of this machine was to be started, and does not answer."""
+
+    reason: str
+
+
+class LocalServerStopped(
+    Failure,
+    code="CLI_LOCAL_SERVER_STOPPED",
+    kind=Kind.CANCELLED,
+    title="Everything was ended",
+    user_message="The local exec-server was ended with all that ran there, by holdfast stop --all "
+    "({user}, at {at}). What was written until then is kept: holdfast ps lists it.",
+    phase="exec.connect",
+    actions=(Action.RETRY,),
+):
+    """The server that we worked with was ended on purpose, so it is not started again for us."""
+
+    user: str
+    at: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from holdfast.app import wiring
 from holdfast.app.failures import SettingInvalid
 from holdfast.app.settings import Settings, load
+from holdfast.app.wiring.telemetry import open_telemetry
 from holdfast.failures import Failure, to_wire
 from holdfast.telemetry import Redactor, ValueRedactor
 
@@ -24,7 +24,7 @@ def readable(page: str) -> str:
 def keep(failure: Failure, settings: Settings | None) -> None:
     """Keep a failure where it can be read later, unless there is no such place."""
     try:
-        telemetry = wiring.telemetry(settings or load(), _redactor())
+        telemetry = open_telemetry(settings or load(), _redactor())
     except SettingInvalid:
         return  # the settings themselves are what is wrong: they name no place
     telemetry.record(failure)
@@ -34,7 +34,7 @@ def keep(failure: Failure, settings: Settings | None) -> None:
 @cache
 def _redactor() -> Redactor:
     """One that knows what may not be seen by its value; less, if our own files are in disorder."""
-    from holdfast.cli.wiring.keys import known_secrets
+    from holdfast.app.wiring.keys import known_secrets
 
     try:
         return Redactor(known_secrets(load()))

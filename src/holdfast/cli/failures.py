@@ -80,36 +80,6 @@ class ThreadRefused(
     reason: str
 
 
-class LocalServerUnavailable(
-    Failure,
-    code="CLI_LOCAL_SERVER_UNAVAILABLE",
-    kind=Kind.UNAVAILABLE,
-    title="The local exec-server does not start",
-    user_message="Nothing was run, because no exec-server could be started here: {reason}",
-    phase="exec.start",
-    actions=(Action.RETRY, Action.VIEW_REPORT),
-):
-    """The server of this machine was to be started, and does not answer."""
-
-    reason: str
-
-
-class LocalServerStopped(
-    Failure,
-    code="CLI_LOCAL_SERVER_STOPPED",
-    kind=Kind.CANCELLED,
-    title="Everything was ended",
-    user_message="The local exec-server was ended with all that ran there, by holdfast stop --all "
-    "({user}, at {at}). What was written until then is kept: holdfast ps lists it.",
-    phase="exec.connect",
-    actions=(Action.RETRY,),
-):
-    """The server that we worked with was ended on purpose, so it is not started again for us."""
-
-    user: str
-    at: str
-
-
 class ProcessAttached(
     Failure,
     code="CLI_PROCESS_ATTACHED",

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from holdfast.app.config import Config, read_config
-from holdfast.app.config_rules import BUDGET, LIMITS, WAIT, Value, value_of
+from holdfast.app.config_rules import LIMITS, Value, value_of
 from holdfast.app.failures import SettingInvalid
 from holdfast.app.settings import Settings
 from holdfast.cli.declarations import Request
 from holdfast.cli.output import complain
-from holdfast.failures import RetryPolicy
 from holdfast.nouns import printable
 from holdfast.workbench.failures import ProjectRefused
-
-if TYPE_CHECKING:
-    from holdfast.agent import BudgetLimits, Deadlines
 
 _FLAGS: Final = ("runner", "model")  # keys that are also flags with a value
 GOING_ON: Final = ("--session", "--resume", "--continue")  # a session stays as it was begun
@@ -72,47 +67,6 @@ def here_of(request: Request) -> Path:
         return Path(request.value("--project") or Path.cwd())
     except OSError as error:
         raise ProjectRefused(path=".", reason=error.strerror or str(error)) from error
-
-
-def budget_of(options: Mapping[str, str]) -> BudgetLimits:
-    """What one turn of a session may take, as it was settled when the session was begun."""
-    from holdfast.agent import BudgetLimits
-
-    said = {
-        key.removeprefix(BUDGET): value_of(key, text, where=key)
-        for key, text in options.items()
-        if key.startswith(BUDGET)
-    }
-    usual = BudgetLimits()
-    steps, tokens = said.get("steps"), said.get("tokens")
-    cost_usd, seconds = said.get("cost_usd"), said.get("seconds")
-    return BudgetLimits(
-        steps=usual.steps if steps is None else int(steps),
-        tokens=None if tokens is None else int(tokens),
-        cost_usd=None if cost_usd is None else float(cost_usd),
-        seconds=usual.seconds if seconds is None else float(seconds),
-    )
-
-
-def waits_of(options: Mapping[str, str]) -> tuple[Deadlines, RetryPolicy]:
-    """How long a model is waited for, and how often it is asked, as settled for the session."""
-    from holdfast.agent import Deadlines
-
-    said = {
-        key.removeprefix(WAIT): float(value_of(key, text, where=key))
-        for key, text in options.items()
-        if key.startswith(WAIT)
-    }
-    usual, policy = Deadlines(), RetryPolicy()
-    first, between = said.get("first_byte"), said.get("between_chunks")
-    deadlines = replace(
-        usual,
-        first_byte=first or usual.first_byte,
-        between_chunks=between or usual.between_chunks,
-    )
-    count = int(said.get("attempts", len(policy.waits) + 1)) - 1
-    waits = (policy.waits + (policy.waits[-1],) * count)[:count]
-    return deadlines, replace(policy, waits=waits)
 
 
 def _calling(counting: Mapping[str, Value]) -> dict[str, str]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
-from holdfast.app.agent_choice import AgentChoices
 from holdfast.app.settings import Settings
+from holdfast.app.wiring.agent_choice import AgentChoices
 from holdfast.cli.appearance import look_for
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import UsageWrong

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast.app.wiring.consent import require_provider_consent
 from holdfast.cli.failures import UsageWrong
-from holdfast.cli.wiring.consent import require
 from holdfast.workbench import Consent, Scope, Workbench
 from holdfast.workbench.failures import ConsentRequired
 from tests.cli.conversations import lines
@@ -37,14 +37,14 @@ def test_what_is_given_is_listed_until_it_is_withdrawn(bench: Bench) -> None:
     assert providers(bench, "give", "codex", "--yes") == [("openai", True), ("codex", True)]
     listed = [line.split()[:2] for line in bench.asked("consent", "list").answer.splitlines()]
     assert listed == [["openai", "all"], ["codex", "all"]]
-    require(workbench, "openai")
+    require_provider_consent(workbench, "openai")
     revoked = bench.asked("consent", "revoke", "openai")
 
     assert revoked.answer.startswith("codex  all  ")
     assert revoked.hint.startswith("From now on nothing of this project goes to openai.")
     with pytest.raises(ConsentRequired):
-        require(workbench, "openai")
-    require(workbench, "codex")
+        require_provider_consent(workbench, "openai")
+    require_provider_consent(workbench, "codex")
     assert bench.asked("consent", "revoke", "openai").hint == "You have not agreed to openai."
 
 

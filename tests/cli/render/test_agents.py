@@ -1,41 +1,18 @@
-"""Each agent that was found stands with the command that starts it."""
+"""Each agent is listed with the command that starts it."""
 
 from __future__ import annotations
 
-import pytest
-
-from holdfast.agent import load_prices
-from holdfast.agent.model import ModelChoice, Tokens
-from holdfast.cli.render.agents import (
-    DEMO,
-    FoundAgent,
-    agents_page,
-    command_of,
-    provider_agent,
-    usual_models,
-)
+from holdfast.cli.render.agents import agents_page, start_command
 
 
-def test_a_command_can_be_typed_as_it_stands() -> None:
-    codex = FoundAgent(("--runner", "codex"), "Codex is installed")
+def test_a_command_can_be_typed_as_it_is() -> None:
+    assert start_command("codex", "", "chat") == "holdfast --runner codex"
+    assert start_command("codex", "", "ask") == 'holdfast ask --runner codex "..."'
+    assert start_command("native", "groq/MODEL", "chat") == "holdfast --model groq/MODEL"
+    assert start_command("rehearsal", "", "chat") == "holdfast --demo"
 
-    assert command_of(codex, "chat") == "holdfast --runner codex"
-    assert command_of(codex, "ask") == 'holdfast ask --runner codex "..."'
-    assert command_of(DEMO, "chat") == "holdfast --demo"
+
+def test_agents_are_numbered_for_a_prompt() -> None:
     assert agents_page(["a", "bcd"], ["one", "two\n"], is_numbered=True) == (
         "  1  a    one\n  2  bcd  two\\n\n"
     )
-
-
-def test_a_provider_without_a_usual_model_leaves_it_open() -> None:
-    assert provider_agent("groq", "").flags == ("--model", "groq/MODEL")
-    assert provider_agent("groq", "").needs_model
-    assert not provider_agent("openai", "").needs_model
-    assert not DEMO.needs_model
-
-
-@pytest.mark.parametrize("provider", sorted(set(usual_models()) - {"mistral"}))
-def test_a_proposed_model_exists(provider: str) -> None:
-    choice = ModelChoice(provider, usual_models()[provider])
-
-    assert load_prices().price(choice, Tokens(input=1, output=1)) is not None

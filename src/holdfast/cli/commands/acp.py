@@ -16,15 +16,16 @@ from holdfast.acp.model import EditorServer, EditorState, Opened, server_content
 from holdfast.app.sessions import KeptSession, Sessions
 from holdfast.app.settings import Settings, environment
 from holdfast.app.trust import Trust
+from holdfast.app.wiring.agent_choice import found_agents
+from holdfast.app.wiring.consent import record_consent
+from holdfast.app.wiring.editor import read_state, write_servers, write_state
+from holdfast.app.wiring.host import HostStarter
+from holdfast.cli.commands.agent_choice import with_agent
+from holdfast.cli.commands.session_start import new_session
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import EditorSupportMissing
 from holdfast.cli.model import Outcome
 from holdfast.cli.options import configured
-from holdfast.cli.wiring.agent_choice import found_agents, with_agent
-from holdfast.cli.wiring.consent import write_down
-from holdfast.cli.wiring.editor_files import keep_servers, keep_state, read_state
-from holdfast.cli.wiring.host import HostStarter
-from holdfast.cli.wiring.session import begin_session
 from holdfast.failures import Failure
 from holdfast.host import HostSupervisor, supervise_host
 from holdfast.workbench import Workbench, reopen_draft
@@ -57,7 +58,7 @@ class _Stays:
 
         def begun() -> KeptSession:
             meant = with_agent(configured(request, self._settings), self._settings, can_ask=False)
-            return begin_session("", meant, self._settings, asks_later=True)
+            return new_session("", meant, self._settings, asks_later=True)
 
         return await self._known(await in_thread(begun))  # a large project may have to be copied
 
@@ -67,14 +68,14 @@ class _Stays:
 
     async def fork(self, session: str) -> Opened:
         """A new session that knows all that was said in one, which has to be at rest."""
-        from holdfast.cli.commands.fork import forked
+        from holdfast.cli.commands.fork import fork_in_thread
 
-        return await self._known(await forked(self._sessions.find(session), self._settings))
+        return await self._known(await fork_in_thread(self._sessions.find(session), self._settings))
 
     def agree(self, session: str, provider: str) -> None:
         """Keep that a provider may see the project of a session, from now on."""
         project = Path(self._sessions.find(session).project)
-        write_down(Workbench.at(project, self._settings.state), provider, is_given=True)
+        record_consent(Workbench.at(project, self._settings.state), provider, is_given=True)
 
     def all(self) -> Sequence[Opened]:
         """Every session, the newest first."""
@@ -86,7 +87,7 @@ class _Stays:
 
     def keep(self, session: str, state: EditorState) -> None:
         """Keep what was chosen for a session."""
-        keep_state(self._settings, self._sessions.find(session), state)
+        write_state(self._settings, self._sessions.find(session), state)
 
     def is_trusted(self, server: EditorServer) -> bool:
         """Whether the person agreed to exactly this server."""
@@ -98,7 +99,7 @@ class _Stays:
 
     def connect(self, session: str, servers: tuple[EditorServer, ...]) -> None:
         """Let the agent of a session use these servers, and no others of an editor."""
-        keep_servers(self._settings, self._sessions.find(session).id, servers)
+        write_servers(self._settings, self._sessions.find(session).id, servers)
 
     async def run(self, session: str, argv: Sequence[str]) -> str:
         """Run a command of ours about the project of a session; return what it printed."""
@@ -157,5 +158,6 @@ def _place(server: EditorServer) -> Path:
 
 async def _models(session: KeptSession, settings: Settings) -> tuple[str, ...]:
     """The model of a session first, then one of each provider that there is a key for."""
-    found = [each.flags[-1] for each in await found_agents(settings) if each.is_ready_model]
+    agents = await found_agents(settings)
+    found = [each.model for each in agents if each.model and not each.needs_model]
     return tuple(dict.fromkeys(each for each in (session.options.get("model"), *found) if each))

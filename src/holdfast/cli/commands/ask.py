@@ -12,6 +12,8 @@ import anyio
 from holdfast.app.sessions import KeptSession, short
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
+from holdfast.cli.commands.agent_choice import not_chosen, with_agent
+from holdfast.cli.commands.session_start import session_for
 from holdfast.cli.commands.turn import STATUSES, Attendance, TurnOrder
 from holdfast.cli.declarations import Request
 from holdfast.cli.failure_report import reported
@@ -21,8 +23,6 @@ from holdfast.cli.options import chosen_for, configured
 from holdfast.cli.output import complain, json_line, write
 from holdfast.cli.render.turns import LEFT, TurnResult, result_of
 from holdfast.cli.terminal import whole_input
-from holdfast.cli.wiring.agent_choice import not_chosen, with_agent
-from holdfast.cli.wiring.session import session_for
 from holdfast.failures import Ids
 from holdfast.nouns import printable
 from holdfast.runners.model import TurnEnding

@@ -23,6 +23,7 @@ from anyio.abc import TaskGroup
 
 from holdfast.app.sessions import KeptSession, Sessions, short
 from holdfast.app.settings import Settings, environment
+from holdfast.app.wiring.host import HostStarter
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands.exec import attach as attach_process
 from holdfast.cli.commands.sessions import cells_of
@@ -34,7 +35,6 @@ from holdfast.cli.render.sessions import line_of
 from holdfast.cli.render.style import Look, Tone
 from holdfast.cli.render.turns import words_of
 from holdfast.cli.terminal import Terminal, read_input
-from holdfast.cli.wiring.host import HostStarter
 from holdfast.failures import Failure, boundary, from_wire
 from holdfast.host import (
     HostSupervisor,
@@ -143,9 +143,9 @@ class PlainShell:
         return self._meaning
 
     def _options(self) -> Sequence[str]:
-        from holdfast.cli.commands.host import OnDemand
+        from holdfast.app.wiring.host_process import LazyRunner
 
-        return OnDemand(self._session, self._settings).options
+        return LazyRunner(self._session, self._settings).options
 
     async def _run(self, argv: tuple[str, ...], then: Callable[[], object] | None) -> None:
         shown, self._shown = self._shown, []

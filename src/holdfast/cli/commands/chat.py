@@ -20,15 +20,15 @@ import anyio
 
 from holdfast.app.sessions import RUNNERS, KeptSession, Sessions, runnable, short
 from holdfast.app.settings import Settings, environment
+from holdfast.app.wiring.local_server import ExecEndpoint, local_endpoint
 from holdfast.cli.appearance import look_for
+from holdfast.cli.commands.agent_choice import not_chosen, with_agent
 from holdfast.cli.declarations import ALONE, CHOOSE, Request
 from holdfast.cli.failures import AgentNotChosen, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.options import chosen_for, configured
 from holdfast.cli.output import DUMB, complain, is_terminal, write
 from holdfast.cli.render.errors import error_page
-from holdfast.cli.wiring.agent_choice import not_chosen, with_agent
-from holdfast.cli.wiring.local_server import Server, server_of
 from holdfast.failures import Failure, boundary
 from holdfast.host import WaitEnded, supervise_host
 from holdfast.nouns import printable
@@ -83,12 +83,12 @@ def _session(request: Request, settings: Settings, *, asks_later: bool) -> KeptS
         is_asked = not asks_later or request.has("--consent")
         if kept.runner == RUNNERS[0] or not is_asked:  # the first sends nothing to anybody
             return runnable(kept)
-        from holdfast.cli.wiring.session import taken_up
+        from holdfast.cli.commands.session_start import resumed_session
 
-        return taken_up(kept, request, settings)
-    from holdfast.cli.wiring.session import begin_session
+        return resumed_session(kept, request, settings)
+    from holdfast.cli.commands.session_start import new_session
 
-    return begin_session(request.argument or "", request, settings, asks_later=asks_later)
+    return new_session(request.argument or "", request, settings, asks_later=asks_later)
 
 
 def _meant(sessions: Sessions, request: Request, settings: Settings) -> KeptSession:
@@ -136,15 +136,15 @@ async def _stay(session: KeptSession, request: Request, settings: Settings) -> N
         notify_command=tuple(shlex.split(request.value("notify_command") or "")),
         is_light=environment().get("COLORFGBG", "").rpartition(";")[2] in _LIGHT,
     )
-    start = partial(_start, session, server_of(Request(), settings))
+    start = partial(_start, session, local_endpoint(settings))
     async with supervise_host(sessions.socket(session), start) as seat:
         talk = Talk(seat, setting, _Ours(session), sessions.last(session))
         await talk.run(request.argument)
 
 
-async def _start(session: KeptSession, server: Server) -> WaitEnded:
+async def _start(session: KeptSession, server: ExecEndpoint) -> WaitEnded:
     """Start the host of a session; of one that is there already, nobody needs to know how."""
-    from holdfast.cli.wiring.host import HostStarter
+    from holdfast.app.wiring.host import HostStarter
 
     return await HostStarter(session, server)()
 
@@ -158,9 +158,9 @@ def _draw(blocks: Sequence[Block], style: Style, *, after: Block | None, is_whol
 
 def _options(session: KeptSession, settings: Settings) -> Sequence[str]:
     """How the agent can be told to take a turn; that takes a moment to be found out."""
-    from holdfast.cli.commands.host import OnDemand
+    from holdfast.app.wiring.host_process import LazyRunner
 
-    return OnDemand(session, settings).options
+    return LazyRunner(session, settings).options
 
 
 class _Ours:

@@ -7,7 +7,9 @@ import time
 from collections.abc import Sequence
 
 from holdfast.app.settings import Settings
+from holdfast.app.wiring.consent import consent_history, record_consent
 from holdfast.cli.appearance import look_for
+from holdfast.cli.commands.session_start import ensure_consent
 from holdfast.cli.declarations import Request
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import json_line
@@ -15,7 +17,6 @@ from holdfast.cli.project import at_work, refuse
 from holdfast.cli.render.drafts import SCHEMA, iso
 from holdfast.cli.render.style import Look, Tone
 from holdfast.cli.render.table import age
-from holdfast.cli.wiring.consent import agree, said, write_down
 from holdfast.nouns import printable
 from holdfast.workbench import Consent, Workbench, in_force
 
@@ -32,12 +33,12 @@ def consent(request: Request, settings: Settings) -> Outcome:
                 pass
             case ("give", word) if provider := _provider(word):
                 flags = (("--consent", "True"),) if request.has("--yes") else ()
-                agree(project.workbench, provider, request._replace(given=flags))
+                ensure_consent(project.workbench, provider, request._replace(given=flags))
             case ("revoke", word) if provider := _provider(word):
                 hint = _revoked(project.workbench, provider)
             case _:
                 refuse("say list, give PROVIDER or revoke PROVIDER", request)
-        holding = in_force(said(project.workbench))
+        holding = in_force(consent_history(project.workbench))
     if request.is_json:
         return Outcome(answer="".join(json_line(_record(each)) for each in holding))
     look = look_for(sys.stdout, request, settings)
@@ -51,9 +52,9 @@ def _provider(word: str) -> str:
 
 
 def _revoked(workbench: Workbench, provider: str) -> str:
-    if all(each.provider != provider for each in in_force(said(workbench))):
+    if all(each.provider != provider for each in in_force(consent_history(workbench))):
         return f"You have not agreed to {printable(provider)}."
-    write_down(workbench, provider, is_given=False)
+    record_consent(workbench, provider, is_given=False)
     return _LESS.format(printable(provider))
 
 

@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from holdfast.app.agent_choice import AgentChoices
 from holdfast.app.sessions import NAME_CELLS
 from holdfast.app.settings import Settings, environment
+from holdfast.app.wiring.agent_choice import AgentChoices
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands.running_parts import belongings
 from holdfast.cli.declarations import Request

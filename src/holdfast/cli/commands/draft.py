@@ -13,6 +13,8 @@ from pathlib import Path
 import anyio
 
 from holdfast.app.settings import Settings
+from holdfast.app.wiring.local_server import local_endpoint
+from holdfast.app.wiring.tokens import draft_endpoint, revoke_draft_token
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands.diff import emit_bytes, shown
 from holdfast.cli.commands.draft_choice import draft_meant
@@ -35,8 +37,6 @@ from holdfast.cli.render.drafts import (
 )
 from holdfast.cli.render.publications import ASK_DISCARD
 from holdfast.cli.terminal import confirmed
-from holdfast.cli.wiring.draft_token import guest_of, turn_out
-from holdfast.cli.wiring.local_server import server_of
 from holdfast.exec import Process
 from holdfast.exec.model import Command
 from holdfast.failures import Failure
@@ -134,8 +134,10 @@ def forget(request: Request, settings: Settings) -> Outcome:
             if found.files and not _is_agreed(request, settings, project, found):
                 raise DiscardUnconfirmed(count=len(found.files), draft=name)
         gone = discard(project.workbench, name)
-        with suppress(Failure):  # without a server nobody can come by that token
-            anyio.run(turn_out, settings, project.workbench.directory / "drafts" / gone.id)
+        directory = project.workbench.directory / "drafts" / gone.id
+        # Without a server the token is useless, so that a failure to connect is fine.
+        with suppress(Failure):
+            anyio.run(revoke_draft_token, settings, directory)
     if request.is_json:
         return Outcome(answer=json_line(_record("discarded", gone)))
     return Outcome(hint=f"{printable(gone.id)} is gone. The project was not touched.")
@@ -188,10 +190,10 @@ class _StayInDraft(Stay):
 async def _stayed(
     request: Request, settings: Settings, project: Project, entered: EnteredDraft
 ) -> Outcome:
-    server, place = server_of(Request(), settings), entered.view.place
+    server, place = local_endpoint(settings), entered.view.place
     inside = _inside(project)
     if place is not None and place.holder is not None:
-        server = await guest_of(server, Path(place.holder.directory))
+        server = await draft_endpoint(server, Path(place.holder.directory))
         command = command_in(str(Path(entered.draft.project, inside)), request, is_local=True)
     else:
         command = _in_copy(request, str(Path(seen_at(entered), inside)))

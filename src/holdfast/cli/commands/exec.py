@@ -14,20 +14,22 @@ import time
 import tty
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
 
+from holdfast.app.failures import LocalServerStopped
 from holdfast.app.settings import Settings, environment
+from holdfast.app.wiring.local_server import ExecEndpoint, local_endpoint, remote_endpoint
 from holdfast.cli.commands.codex_input import directory
 from holdfast.cli.commands.escape_keys import Escape
 from holdfast.cli.declarations import Request
-from holdfast.cli.failures import LocalServerStopped, OutputLost, ProcessAttached, UsageWrong
+from holdfast.cli.failures import OutputLost, ProcessAttached, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import abandon, complain, is_terminal, json_line
 from holdfast.cli.render.processes import meant, output_line, process_name
 from holdfast.cli.terminal import has_input, pour, read_input
-from holdfast.cli.wiring.local_server import Server, server_of
 from holdfast.exec import Client, Operator, Process, operating
 from holdfast.exec.failures import ProcessUnknown, StartFailed
 from holdfast.exec.model import ClientState, Command, Exited, Output
@@ -202,7 +204,7 @@ def unnamed(request: Request) -> UsageWrong:
     return UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
 
 
-async def reached(request: Request, server: Server) -> Transport:
+async def reached(request: Request, server: ExecEndpoint) -> Transport:
     """A connection to ask for a process; where no local server runs, there is no such process."""
     try:
         return await server.dial_kept()
@@ -255,7 +257,7 @@ _ABROAD = ("PATH", "HOME", "USER", "SHELL", "LANG", "LC_ALL", "TERM", "TZ")
 
 def run_there(request: Request, settings: Settings) -> Outcome:
     """Run a command, and end as it ends."""
-    stay = Stay(request, server_of(request, settings))
+    stay = Stay(request, endpoint_of(request, settings))
     is_local, cwd = stay.server.state is not None, request.value("--cwd")
     if is_local or cwd is None:
         cwd = directory(request) or os.getcwd()
@@ -266,13 +268,13 @@ def attach(request: Request, settings: Settings) -> Outcome:
     """Be at a process that was left, and end as it ends."""
     if request.argument is None:
         raise unnamed(request)
-    return anyio.run(Stay(request, server_of(request, settings)).attach)
+    return anyio.run(Stay(request, endpoint_of(request, settings)).attach)
 
 
 class Stay:
     """One stay at one process of one server, and the word about how it ended."""
 
-    def __init__(self, request: Request, server: Server) -> None:
+    def __init__(self, request: Request, server: ExecEndpoint) -> None:
         self.server = server
         self._request = request
         self._first: Transport | None = None
@@ -380,3 +382,20 @@ def command_in(cwd: str, request: Request, *, is_local: bool) -> Command:
 
 def _is_text(word: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in word)
+
+
+def endpoint_of(request: Request, settings: Settings) -> ExecEndpoint:
+    """The endpoint that `--server` and `--token-file` name; raises UsageWrong."""
+    url, token_file = request.value("--server"), request.value("--token-file")
+    if url is None:
+        if token_file is not None:
+            problem = "--token-file requires --server; the local server's token is found by itself"
+            raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
+        return local_endpoint(settings)
+    if token_file is None:
+        return remote_endpoint(url)
+    # Checked here, because reading a missing token file would create one with a new token.
+    if not Path(token_file).exists():
+        problem = f"--token-file: {token_file} does not exist"
+        raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
+    return remote_endpoint(url, Path(token_file))

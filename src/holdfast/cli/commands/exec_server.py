@@ -7,8 +7,8 @@ from pathlib import Path
 
 import anyio
 
-from holdfast.app import wiring
 from holdfast.app.settings import Settings, environment
+from holdfast.app.wiring.telemetry import open_telemetry
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
@@ -31,7 +31,7 @@ def exec_server(request: Request, settings: Settings) -> Outcome:
     retention = request.value("--retention")
     path = None if listen == STDIO else _token_path(request, settings)
     hint = "" if path is None or request.has("--token-file") else _HINT.format(path=path)
-    telemetry = wiring.telemetry(settings)
+    telemetry = open_telemetry(settings)
     serving = Serving(
         listen=listen,
         token=None if path is None else token_in(path),

@@ -8,8 +8,9 @@ import time
 import anyio
 
 from holdfast.app.settings import Settings
+from holdfast.app.wiring.local_server import ExecEndpoint
 from holdfast.cli.appearance import look_for
-from holdfast.cli.commands.exec import looked_up, reached, unnamed
+from holdfast.cli.commands.exec import endpoint_of, looked_up, reached, unnamed
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import OutputLost, ProcessUndying
 from holdfast.cli.model import Outcome
@@ -30,7 +31,6 @@ from holdfast.cli.render.processes import (
     processes_page,
 )
 from holdfast.cli.terminal import pour
-from holdfast.cli.wiring.local_server import Server, server_of
 from holdfast.exec import Operator, find_orphans, operating
 from holdfast.exec.model import Detached, Page
 from holdfast.exec.protocol import OperatorProcess, OutputStream
@@ -45,7 +45,7 @@ _TOLD_LONGEST, _LOOK_AGAIN = 2.0, 0.02
 
 def ps(request: Request, settings: Settings) -> Outcome:
     """List all processes; a local server that does not run has none, but there may be orphans."""
-    server = server_of(request, settings)
+    server = endpoint_of(request, settings)
     try:
         listed, detached = anyio.run(_Overseen(server).listing)
         found = sorted(map(_seen, listed), key=lambda each: each.started_at_ms)
@@ -74,13 +74,13 @@ def logs(request: Request, settings: Settings) -> Outcome:
     """Write what is kept of the output of a process, and with --follow what comes."""
     if request.argument is None:
         raise unnamed(request)
-    anyio.run(_Overseen(server_of(request, settings)).logs, request)
+    anyio.run(_Overseen(endpoint_of(request, settings)).logs, request)
     return Outcome()
 
 
 def stop(request: Request, settings: Settings) -> Outcome:
     """End a process, or all of them."""
-    ended = anyio.run(_Overseen(server_of(request, settings)).stop, request)
+    ended = anyio.run(_Overseen(endpoint_of(request, settings)).stop, request)
     undying = [name for name, _, status in ended if status is None]
     failure = None
     if undying:
@@ -92,7 +92,7 @@ def stop(request: Request, settings: Settings) -> Outcome:
     return Outcome(hint="\n".join(notes) or ("" if ended else "Nothing runs."), failure=failure)
 
 
-async def end_all(server: Server) -> None:
+async def end_all(server: ExecEndpoint) -> None:
     """End all processes of a server, and let those who wait for them hear of it."""
     overseen = _Overseen(server)
     ended = await overseen.stop(Request("stop", given=(("--all", "True"),)))
@@ -102,7 +102,7 @@ async def end_all(server: Server) -> None:
 class _Overseen:
     """A server as an operator sees it; where nobody is, that is said at once."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ExecEndpoint) -> None:
         self._server = server
         self._first: Transport | None = None
 

@@ -15,6 +15,8 @@ import msgspec
 
 from holdfast.app.sessions import TITLE_MOST, KeptSession, Sessions, short
 from holdfast.app.settings import Settings
+from holdfast.app.wiring.host import end_processes
+from holdfast.app.wiring.keys import known_secrets
 from holdfast.cli.appearance import look_for
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import ProcessUndying
@@ -31,8 +33,6 @@ from holdfast.cli.render.sessions import (
 from holdfast.cli.render.style import Look
 from holdfast.cli.render.turns import record_of
 from holdfast.cli.terminal import Terminal
-from holdfast.cli.wiring.host import end_processes
-from holdfast.cli.wiring.keys import known_secrets
 from holdfast.failures import Failure
 from holdfast.host import ClientRole, RecordReceived, SessionState, connect_host, end_host, fold
 from holdfast.host.failures import JournalRepaired

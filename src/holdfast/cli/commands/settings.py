@@ -16,13 +16,13 @@ from holdfast.app.config import PROJECT_FILE, content_of, project_file, project_
 from holdfast.app.failures import TrustUnconfirmed
 from holdfast.app.settings import Settings, environment
 from holdfast.app.trust import Trust
+from holdfast.app.wiring.keys import key_file, providers_of
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.options import config_of, here_of
 from holdfast.cli.output import complain, is_terminal, json_line
 from holdfast.cli.terminal import Terminal, whole_input
-from holdfast.cli.wiring.keys import key_file, providers_of
 from holdfast.nouns import printable, prose
 from holdfast.world import SystemClock, SystemDisk, make_private, replace_file
 

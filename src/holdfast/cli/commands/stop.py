@@ -16,6 +16,7 @@ import anyio
 
 from holdfast.app.sessions import PREFIX
 from holdfast.app.settings import Settings
+from holdfast.app.wiring.local_server import TOKEN, ExecEndpoint, write_stop_markers
 from holdfast.cli.commands.processes import end_all
 from holdfast.cli.commands.processes import stop as stop_processes
 from holdfast.cli.commands.running_parts import address, belongings, orphan
@@ -34,7 +35,6 @@ from holdfast.cli.render.stop import (
     turns_page,
 )
 from holdfast.cli.terminal import confirmed
-from holdfast.cli.wiring.local_server import TOKEN, Server, leave_note
 from holdfast.confine.place.place import end, places
 from holdfast.confine.sandbox.placeholder_sweeper import clean, clean_all
 from holdfast.exec import end_orphans
@@ -77,21 +77,21 @@ def ask_to_end(found: Sequence[Belonging]) -> None:
         has_ended(each, deadline - time.monotonic())
 
 
-def _reachable(found: Belonging) -> Server | None:
+def _reachable(found: Belonging) -> ExecEndpoint | None:
     """A server that runs, as one that we can speak to."""
     url, token = address(found.pid), Path(found.kept, TOKEN)
     if url is None:
         return None
-    return Server(url, token=token_in(token) if token.exists() else None)
+    return ExecEndpoint(url, token=token_in(token) if token.exists() else None)
 
 
-async def _ask_all(servers: Sequence[Server]) -> None:
+async def _ask_all(servers: Sequence[ExecEndpoint]) -> None:
     async with anyio.create_task_group() as tasks:
         for each in servers:
             tasks.start_soon(_ask, each)
 
 
-async def _ask(server: Server) -> None:
+async def _ask(server: ExecEndpoint) -> None:
     with suppress(Failure):  # whoever is left is asked by a signal, and ended with the keeper
         await end_all(server)
 
@@ -161,7 +161,8 @@ def stop(request: Request, settings: Settings) -> Outcome:
         answer = json.dumps(record) + "\n" if request.is_json else ""
         return Outcome(answer=answer, failure=StopUnconfirmed(count=len(found)))
     if request.has("--all"):
-        leave_note({state / "exec", *(Path(each.kept) for each in found if each.sort in _KEEPING)})
+        kept = (Path(each.kept) for each in found if each.sort in _KEEPING)
+        write_stop_markers({state / "exec", *kept})
     keepers = [name_of(each.pid) for each in found if each.sort is Sort.KEEPER]
     ask_to_end(found)
     for each in same(found, _found(request, state)):

@@ -15,13 +15,13 @@ from anyio.abc import TaskGroup
 
 from holdfast.app.sessions import KeptSession, Sessions
 from holdfast.app.settings import Settings
+from holdfast.app.wiring.host import HostStarter
 from holdfast.cli.commands.sessions import cells_of
 from holdfast.cli.failures import TurnTooLong
 from holdfast.cli.output import is_terminal, json_line
 from holdfast.cli.render.style import Look, Tone
 from holdfast.cli.render.turns import LEFT, TurnResult, ending_of, note_of, record_of, words_of
 from holdfast.cli.terminal import Terminal
-from holdfast.cli.wiring.host import HostStarter
 from holdfast.failures import Failure, boundary, from_wire
 from holdfast.host import (
     HostSupervisor,

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app.agent_choice import AgentChoices, ChosenAgent
+from holdfast.app.wiring.agent_choice import AgentChoices, ChosenAgent
+from holdfast.cli.commands.agent_choice import with_agent
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import AgentNotChosen, UsageWrong
 from holdfast.cli.options import configured
 from holdfast.cli.parser import parse
-from holdfast.cli.wiring.agent_choice import with_agent
 from tests.cli.conversations import in_conversation, sessions
 from tests.cli.running import COMMAND, environment, holdfast
 from tests.cli.workbenches import Bench

@@ -1,4 +1,4 @@
-"""Engage the runner of a session, with its processes in the draft's place."""
+"""Create the runner of a session, with its processes in the place of the draft."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from holdfast import runners
 from holdfast.app.sessions import RUNNERS, KeptSession
 from holdfast.app.settings import Settings, environment
-from holdfast.cli.declarations import Request
-from holdfast.cli.wiring.consent import Agreed, require
-from holdfast.cli.wiring.draft_token import guest_of
-from holdfast.cli.wiring.editor_files import servers_file
-from holdfast.cli.wiring.local_server import server_of
+from holdfast.app.wiring.consent import ConsentCheckedRunner, require_provider_consent
+from holdfast.app.wiring.editor import servers_file
+from holdfast.app.wiring.local_server import local_endpoint
+from holdfast.app.wiring.tokens import draft_endpoint
 from holdfast.exec import Client
 from holdfast.failures import Failure
 from holdfast.runners import Runner, RunnerEnvironment
@@ -26,39 +25,42 @@ if TYPE_CHECKING:
     from holdfast.agent import CrashHistory, McpServerConfig
 
 
-class Engagement:
-    """Whom a session is with; how often our own agent crashes is counted over all of it."""
+class RunnerFactory:
+    """Creates the runner of one session.
+
+    The crash count of the native agent lives here, because it must outlast each single runner.
+    """
 
     def __init__(self, session: KeptSession, settings: Settings) -> None:
         self._session, self._settings = session, settings
         self._crashes: CrashHistory | None = None
 
     @asynccontextmanager
-    async def engaged(self) -> AsyncGenerator[Runner]:
-        """The runner of the session, for the length of the block."""
-        async with self._staged() as (stage, bench):
-            yield self._chosen(stage, bench)
+    async def create(self) -> AsyncGenerator[Runner]:
+        """The runner of the session, connected to the exec-server until the block ends."""
+        async with self._stage() as (stage, bench):
+            yield self._runner(stage, bench)
 
-    async def forked(self, thread: str) -> str:
-        """Have Codex keep what it knows of this session twice; return the new thread's name."""
-        async with self._staged() as (stage, bench):
-            require(bench, runners.CodexRunner.name)
+    async def fork_codex_thread(self, thread: str) -> str:
+        """Have Codex fork a thread; return the id of the new one."""
+        async with self._stage() as (stage, bench):
+            require_provider_consent(bench, runners.CodexRunner.name)
             return await runners.CodexRunner(stage, self._settings.codex).fork(thread)
 
     @asynccontextmanager
-    async def _staged(self) -> AsyncGenerator[tuple[RunnerEnvironment, Workbench]]:
+    async def _stage(self) -> AsyncGenerator[tuple[RunnerEnvironment, Workbench]]:
         session = self._session
         bench = Workbench.at(Path(session.project), self._settings.state)
-        server = server_of(Request(), self._settings)
+        server = local_endpoint(self._settings)
         with enter_draft(bench, session.draft) as entered:
             place, root = entered.view.place, str(entered.directory)
             if place is not None and place.holder is not None:
-                server = await guest_of(server, Path(place.holder.directory))
+                # The agent's token is valid in this place only, not elsewhere on the server.
+                server = await draft_endpoint(server, Path(place.holder.directory))
         async with Client(server.dial_or_start, label=session.id) as client:
             yield RunnerEnvironment(client, root, environment(), _scratch(), session.id), bench
 
-    def _chosen(self, stage: RunnerEnvironment, bench: Workbench) -> Runner:
-        """Only the one that is chosen is loaded, and all that it needs."""
+    def _runner(self, stage: RunnerEnvironment, bench: Workbench) -> Runner:
         session, settings = self._session, self._settings
         match session.runner:
             case "rehearsal":
@@ -69,10 +71,11 @@ class Engagement:
                 servers = _servers(session, settings)
                 codex = runners.CodexRunner(stage, settings.codex, model=model, servers=servers)
                 hidden = (*_keys(settings), *runners.secrets_of(servers))
-                return Agreed(runners.RedactingRunner(codex, hidden), bench)
+                return ConsentCheckedRunner(runners.RedactingRunner(codex, hidden), bench)
             case "native":
+                # Only here: other runners must not pay for loading the native agent.
                 from holdfast.agent import CrashHistory
-                from holdfast.cli.wiring.native_agent import native_runner
+                from holdfast.app.wiring.native_agent import native_runner
 
                 self._crashes = self._crashes or CrashHistory()
                 return native_runner(session, stage, bench, settings, self._crashes)
@@ -82,7 +85,7 @@ class Engagement:
 
 def _servers(session: KeptSession, settings: Settings) -> tuple[McpServerConfig, ...]:
     """The MCP servers that an editor gave for the session, and that its user agreed to."""
-    from holdfast.cli.wiring.keys import own_text
+    from holdfast.app.wiring.keys import own_text
 
     file = servers_file(settings, session.id)
     if not (given := own_text(file)):
@@ -93,8 +96,8 @@ def _servers(session: KeptSession, settings: Settings) -> tuple[McpServerConfig,
 
 
 def _keys(settings: Settings) -> tuple[str, ...]:
-    """What a foreign agent may not be heard to say; none if our own files are in disorder."""
-    from holdfast.cli.wiring.keys import known_keys
+    """Keys to redact from a foreign agent's events; none if our configuration is unreadable."""
+    from holdfast.app.wiring.keys import known_keys
 
     try:
         return known_keys(settings)
@@ -103,5 +106,5 @@ def _keys(settings: Settings) -> tuple[str, ...]:
 
 
 def _scratch() -> str:
-    """A directory for temporary files that is no parent of anybody's home."""
+    """A directory for temporary files that does not contain a home directory."""
     return "/var/tmp" if os.path.isdir("/var/tmp") else "/tmp"

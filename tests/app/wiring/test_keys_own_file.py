@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.app.failures import ConfigUnreadable
-from holdfast.cli.wiring.keys import own_text
+from holdfast.app.wiring.keys import own_text
 from holdfast.failures import Failure
 
 
@@ -25,4 +25,7 @@ def test_what_is_no_text_is_said_to_be_none(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigUnreadable) as caught:
         own_text(tmp_path / "there")
-    assert caught.value.details == {"file": str(tmp_path / "there"), "problem": "it is no text"}
+    assert caught.value.details == {
+        "file": str(tmp_path / "there"),
+        "problem": "it is not UTF-8 text",
+    }

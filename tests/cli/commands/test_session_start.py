@@ -8,10 +8,17 @@ import pytest
 
 from holdfast.app.failures import SettingInvalid
 from holdfast.app.sessions import Sessions
+from holdfast.app.wiring.consent import require_provider_consent
+from holdfast.cli.commands.session_start import (
+    ensure_consent,
+    new_session,
+    resumed_session,
+    session_for,
+)
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import UsageWrong
-from holdfast.cli.wiring.session import begin_session, session_for, taken_up
 from holdfast.runners.failures import RunnerUnknown
+from holdfast.workbench import Workbench
 from holdfast.workbench.failures import ConsentRequired, ProjectRefused
 from tests.cli.workbenches import Bench, at_bench
 
@@ -30,9 +37,9 @@ def request(bench: Bench, **given: str) -> Request:
 
 
 def test_each_has_a_draft_of_its_own_unless_one_is_named(bench: Bench) -> None:
-    first = begin_session("  Do it \n", request(bench), bench.settings)
-    second = begin_session("x" * 999, request(bench), bench.settings)
-    third = begin_session("", request(bench, draft=first.draft), bench.settings)
+    first = new_session("  Do it \n", request(bench), bench.settings)
+    second = new_session("x" * 999, request(bench), bench.settings)
+    third = new_session("", request(bench, draft=first.draft), bench.settings)
 
     assert (first.project, first.runner, first.title) == (str(bench.project), "rehearsal", "Do it")
     assert len(second.title) == 200
@@ -41,10 +48,10 @@ def test_each_has_a_draft_of_its_own_unless_one_is_named(bench: Bench) -> None:
 
 
 def test_one_that_is_named_is_taken_up_with_what_it_was_told(bench: Bench) -> None:
-    begun = begin_session("", request(bench, scenario="x.toml"), bench.settings)
+    begun = new_session("", request(bench, scenario="x.toml"), bench.settings)
 
     assert session_for("", request(bench, session=begun.id), bench.settings) == begun
-    assert taken_up(begun, request(bench), bench.settings) == begun
+    assert resumed_session(begun, request(bench), bench.settings) == begun
     assert begun.options["scenario"].endswith("/x.toml")
     assert begun.options["scenario"].startswith("/")
 
@@ -66,7 +73,7 @@ def test_what_is_refused_leaves_nothing_behind(
     bench: Bench, given: dict[str, str], failure: type[Exception]
 ) -> None:
     with pytest.raises(failure):
-        begin_session("", request(bench, **given), bench.settings)
+        new_session("", request(bench, **given), bench.settings)
 
     assert list(Sessions(bench.settings).all()) == []
 
@@ -75,6 +82,19 @@ def test_a_project_whose_path_is_no_text_is_refused_before_anything_is_made(benc
     there = Bench(bench.home, bench.project.rename(bench.project.with_name("project\udcff")))
 
     with pytest.raises(ProjectRefused):
-        begin_session("", request(there), there.settings)
+        new_session("", request(there), there.settings)
     assert Sessions(there.settings).all() == []
     assert there.asked("draft", "list", "--json").answer == ""
+
+
+@pytest.mark.promise("W12")
+def test_consent_is_refused_without_an_answer_and_recorded_with_one(bench: Bench) -> None:
+    workbench = Workbench.at(bench.project, bench.settings.state)
+    for request in (Request("ask"), Request("ask", is_json=True)):
+        with pytest.raises(ConsentRequired) as caught:
+            ensure_consent(workbench, "codex", request)
+        assert caught.value.kind.exit_status == 3
+
+    ensure_consent(workbench, "codex", Request("ask", given=(("--consent", "True"),)))
+    ensure_consent(workbench, "codex", Request("ask"))
+    require_provider_consent(workbench, "codex")

@@ -20,7 +20,7 @@ def servers_file(settings: Settings, session: str) -> Path:
     return settings.runtime / "editor" / f"{session}.json"
 
 
-def keep_servers(settings: Settings, session: str, servers: tuple[EditorServer, ...]) -> None:
+def write_servers(settings: Settings, session: str, servers: tuple[EditorServer, ...]) -> None:
     """Replace the servers of a session by those that its user agreed to."""
     file = servers_file(settings, session)
     if not servers:
@@ -41,7 +41,7 @@ def read_state(settings: Settings, session: KeptSession) -> EditorState:
     return EditorState(**found)
 
 
-def keep_state(settings: Settings, session: KeptSession, state: EditorState) -> None:
+def write_state(settings: Settings, session: KeptSession, state: EditorState) -> None:
     """Keep what was chosen for a session, durably."""
     replace_file(
         SystemDisk(), _state_file(settings, session), [json.dumps(state._asdict()).encode()]

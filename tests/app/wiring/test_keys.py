@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.app.settings import Settings, parse
-from holdfast.cli.wiring.keys import keys_of, known_secrets, providers_of
+from holdfast.app.wiring.keys import keys_of, known_secrets, providers_of
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from typing import cast
 import msgspec
 import pytest
 
-from holdfast.agent import CrashHistory
+from holdfast.agent import BudgetLimits, CrashHistory, Deadlines
 from holdfast.app.sessions import KeptSession
-from holdfast.cli.declarations import Request
-from holdfast.cli.wiring.native_agent import native_runner
-from holdfast.cli.wiring.runner import Engagement
-from holdfast.cli.wiring.session import begin_session
+from holdfast.app.wiring.native_agent import budget_of, native_runner, waits_of
+from holdfast.app.wiring.runner import RunnerFactory
+from holdfast.app.wiring.session import begin_session
+from holdfast.failures import RetryPolicy
 from holdfast.runners import RunnerEnvironment
 from holdfast.runners.testing import RunnerJournal
 from holdfast.workbench import Workbench
@@ -71,7 +71,7 @@ def test_without_a_model_nothing_is_begun(bench: Bench) -> None:
     done = bench.ran("ask", "--runner", "native", "--json", "Go.")
 
     assert done.returncode == 2
-    assert b"--model, as PROVIDER/MODEL" in done.stdout + done.stderr
+    assert b"--model: write it as PROVIDER/MODEL" in done.stdout + done.stderr
 
 
 @pytest.mark.promise("W12")
@@ -112,10 +112,9 @@ def test_the_proxy_of_the_environment_is_the_one_that_is_used(bench: Bench) -> N
 
 
 def session_with(bench: Bench, **options: str) -> KeptSession:
-    """A session with our own agent that nobody has talked in."""
-    said = {"project": str(bench.project), "runner": "native", **options}
-    given = tuple((f"--{name}", value) for name, value in said.items())
-    return begin_session("", Request("chat", given=given), bench.settings, asks_later=True)
+    """A session with the native agent and no turns."""
+    workbench = Workbench.at(bench.project, bench.settings.state)
+    return begin_session(workbench, bench.settings, runner="native", options=options)
 
 
 def tracing(bench: Bench) -> Path:
@@ -131,7 +130,7 @@ def tracing(bench: Bench) -> Path:
 async def test_who_asks_how_it_is_starts_nothing(bench: Bench) -> None:
     trace = tracing(bench)
     session = session_with(bench, scenario=script(bench, WORK))
-    async with Engagement(session, bench.settings).engaged() as runner:
+    async with RunnerFactory(session, bench.settings).create() as runner:
         health = await runner.health()
         assert (health.is_healthy, trace.exists()) == (True, False), health
         async with runner.converse(None, RunnerJournal()):
@@ -194,3 +193,16 @@ def test_in_a_worktree_its_shell_has_git_and_its_commits_can_be_taken() -> None:
         assert inside.stdout.decode().strip() == str(main / ".git")
         hooks = bench.ran("draft", "run", "--", "ls", str(main / ".git" / "hooks")).stdout
         assert b"x" not in hooks.split()
+
+
+def test_options_of_a_session_set_its_budget() -> None:
+    given = {"budget.steps": "3", "budget.cost_usd": "0.5", "model": "a/b"}
+
+    assert budget_of(given) == BudgetLimits(steps=3, cost_usd=0.5)
+    assert budget_of({}) == BudgetLimits()
+
+
+@pytest.mark.promise("A9")
+def test_options_of_a_session_set_its_deadlines_and_retries() -> None:
+    assert waits_of({"wait.attempts": "1"})[1].waits == ()
+    assert waits_of({"model": "a/b"}) == (Deadlines(), RetryPolicy())

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.acp.model import EditorServer, EditorState
 from holdfast.app.sessions import KeptSession, Sessions
-from holdfast.cli.wiring.editor_files import keep_servers, keep_state, read_state, servers_file
+from holdfast.app.wiring.editor import read_state, servers_file, write_servers, write_state
 from tests.cli.workbenches import Bench, at_bench
 
 
@@ -27,7 +27,7 @@ def test_a_choice_is_kept(bench: Bench) -> None:
     session, state = begun(bench), EditorState("in-place", "a/b", "high")
     assert read_state(bench.settings, session) == EditorState()
 
-    keep_state(bench.settings, session, state)
+    write_state(bench.settings, session, state)
     assert read_state(bench.settings, session) == state
 
 
@@ -44,7 +44,7 @@ def test_servers_are_private_and_go_when_there_are_none(bench: Bench) -> None:
         EditorServer("one", "/bin/x", ("-a",), {"K": "v"}),
         EditorServer("two", url="https://x"),
     )
-    keep_servers(bench.settings, "s", servers)
+    write_servers(bench.settings, "s", servers)
     file = servers_file(bench.settings, "s")
 
     assert file.stat().st_mode & 0o777 == 0o600
@@ -52,5 +52,5 @@ def test_servers_are_private_and_go_when_there_are_none(bench: Bench) -> None:
         "one": {"command": "/bin/x", "args": ["-a"], "env": {"K": "v"}},
         "two": {"url": "https://x", "headers": {}},
     }
-    keep_servers(bench.settings, "s", ())
+    write_servers(bench.settings, "s", ())
     assert not file.exists()

@@ -7,8 +7,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
-from holdfast.cli.declarations import Request
-from holdfast.cli.wiring.consent import Agreed, agree, provider_of, require
+from holdfast.app.wiring.consent import (
+    ConsentCheckedRunner,
+    provider_of,
+    record_consent,
+    require_provider_consent,
+)
 from holdfast.runners import Conversation, ReadMemory
 from holdfast.runners.model import RunnerCapabilities, RunnerHealth
 from holdfast.runners.testing import RunnerJournal
@@ -17,7 +21,6 @@ from holdfast.workbench.failures import ConsentRequired
 from tests.cli.workbenches import Bench, at_bench
 
 pytestmark = [pytest.mark.anyio, pytest.mark.promise("W12")]
-AGREED = Request("ask", given=(("--consent", "True"),))
 
 
 @pytest.fixture
@@ -55,36 +58,34 @@ class Launches:
         yield
 
 
-def test_a_rehearsal_sends_nothing_and_needs_no_word(bench: Bench) -> None:
-    agree(workbench(bench), provider_of("rehearsal", {}), Request("ask"))
+def test_a_rehearsal_sends_nothing_and_needs_no_consent(bench: Bench) -> None:
+    require_provider_consent(workbench(bench), provider_of("rehearsal", {}))
 
     assert not workbench(bench).directory.exists()
 
 
-def test_without_a_word_it_is_refused_and_with_one_it_holds(bench: Bench) -> None:
-    for request in (Request("ask"), Request("ask", is_json=True)):
-        with pytest.raises(ConsentRequired) as caught:
-            agree(workbench(bench), "codex", request)
-        assert caught.value.kind.exit_status == 3
+def test_consent_is_required_until_it_is_recorded(bench: Bench) -> None:
+    with pytest.raises(ConsentRequired) as caught:
+        require_provider_consent(workbench(bench), "codex")
+    assert caught.value.kind.exit_status == 3
 
-    agree(workbench(bench), "codex", AGREED)
-    agree(workbench(bench), "codex", Request("ask"))
-    require(workbench(bench), "codex")
+    record_consent(workbench(bench), "codex", is_given=True)
+    require_provider_consent(workbench(bench), "codex")
 
 
-def test_one_project_speaks_for_no_other(bench: Bench) -> None:
-    agree(workbench(bench), "codex", AGREED)
+def test_consent_for_one_project_does_not_count_for_another(bench: Bench) -> None:
+    record_consent(workbench(bench), "codex", is_given=True)
     other = bench.home / "other"
     other.mkdir()
 
     with pytest.raises(ConsentRequired):
-        require(Workbench.at(other, bench.settings.state), "codex")
+        require_provider_consent(Workbench.at(other, bench.settings.state), "codex")
 
 
-async def test_nothing_is_launched_once_it_is_withdrawn(bench: Bench) -> None:
-    agree(workbench(bench), "codex", AGREED)
+async def test_nothing_is_launched_after_consent_is_withdrawn(bench: Bench) -> None:
+    record_consent(workbench(bench), "codex", is_given=True)
     launches = Launches()
-    runner = Agreed(launches, workbench(bench))
+    runner = ConsentCheckedRunner(launches, workbench(bench))
     assert (runner.name, runner.capabilities) == ("codex", RunnerCapabilities())
     assert await runner.health() == RunnerHealth(True)
 

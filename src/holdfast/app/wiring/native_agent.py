@@ -1,4 +1,4 @@
-"""Put our own agent together for a session: its models, its tools, and where they work."""
+"""The native agent of a session: its models, its tools and its workspace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from typing import Final
 
 from holdfast.agent import (
     AgentConfig,
+    BudgetLimits,
     CrashHistory,
+    Deadlines,
     DraftWorkspace,
     HttpModels,
     Keys,
@@ -36,19 +38,20 @@ from holdfast.agent import (
 from holdfast.agent.failures import ProviderUnknown
 from holdfast.agent.model import ModelChoice
 from holdfast.agent.ports import Models
+from holdfast.app.config_rules import BUDGET, WAIT, value_of
 from holdfast.app.doctor.keyring import keyring_entries
 from holdfast.app.sessions import KeptSession
 from holdfast.app.settings import Settings, environment, home_of_person
-from holdfast.cli.options import budget_of, waits_of
-from holdfast.cli.wiring.consent import require
-from holdfast.cli.wiring.editor_files import servers_file
-from holdfast.cli.wiring.keys import keys_of, own_text, providers_of
+from holdfast.app.wiring.consent import require_provider_consent
+from holdfast.app.wiring.editor import servers_file
+from holdfast.app.wiring.keys import keys_of, own_text, providers_of
+from holdfast.failures import RetryPolicy
 from holdfast.runners import NativeRunner, RunnerEnvironment
 from holdfast.workbench import Workbench, git_access_for
 from holdfast.world import SystemClock, SystemRandomSource, WriterThread
 
-SCRIPTED: Final = "scripted"  # the provider that sends nothing
-_UNSAID: Final = ModelChoice(SCRIPTED, "script")
+SCRIPTED: Final = "scripted"  # provider of a scripted model: sends nothing
+_SCRIPTED_CHOICE: Final = ModelChoice(SCRIPTED, "script")
 
 
 def native_runner(
@@ -58,13 +61,13 @@ def native_runner(
     settings: Settings,
     crashes: CrashHistory,
 ) -> NativeRunner:
-    """Our own agent, for one session."""
-    kits = partial(_kit, session, stage, bench, settings)
-    return NativeRunner(kits, crashes, partial(_examine, session, bench, settings))
+    """The native agent for one session; `crashes` is shared by all its runners."""
+    configs = partial(_agent_config, session, stage, bench, settings)
+    return NativeRunner(configs, crashes, partial(_check_health, session, bench, settings))
 
 
-async def _examine(session: KeptSession, bench: Workbench, settings: Settings) -> None:
-    """Raise what a conversation would lack; nothing is started, sent or changed for that."""
+async def _check_health(session: KeptSession, bench: Workbench, settings: Settings) -> None:
+    """Raise the failure that a conversation would begin with; starts, sends and changes nothing."""
     _tool_settings(settings)
     script = session.options.get("scenario")
     if script is not None:
@@ -75,53 +78,53 @@ async def _examine(session: KeptSession, bench: Workbench, settings: Settings) -
     if provider is None:
         raise ProviderUnknown(provider=choice.provider, known=", ".join(sorted(providers)))
     (await _provider_keys(settings, providers)).find(provider)
-    _agreed(bench, choice.provider)
+    _require_consent(bench, choice.provider)
 
 
 @asynccontextmanager
-async def _kit(
+async def _agent_config(
     session: KeptSession, stage: RunnerEnvironment, bench: Workbench, settings: Settings
 ) -> AsyncGenerator[AgentConfig]:
-    stage.clear()  # what an earlier agent of this session has left
+    stage.clear()  # end processes that an earlier agent of this session left
     async with AsyncExitStack() as stack:
         providers = providers_of(settings)
         keys = await _provider_keys(settings, providers)
         models, choice = await _models(session, providers, keys, stack)
         thread = stack.enter_context(WriterThread())
         workspace = DraftWorkspace(bench, session.draft, stage.root, thread, session=session.id)
-        ground = _ground(session, stage, keys, bench)
-        settled = _tool_settings(settings, session)
-        box = await stack.enter_async_context(open_tool_set(ground, workspace, settled))
-        surroundings = PromptContext(
+        sandbox = _sandbox_config(session, stage, keys, bench)
+        tool_settings = _tool_settings(settings, session)
+        tool_set = await stack.enter_async_context(open_tool_set(sandbox, workspace, tool_settings))
+        prompt_context = PromptContext(
             root=stage.root,
             system=_system(),
             day=_day(),
-            notes=box.known.notes,
-            skills=box.known.skills,
-            sandbox=box.known.confinement.for_model(),
+            notes=tool_set.known.notes,
+            skills=tool_set.known.skills,
+            sandbox=tool_set.known.confinement.for_model(),
         )
-        kit = AgentConfig(
+        config = AgentConfig(
             models=models,
             choice=choice,
-            tools=box.tools,
-            system=system_prompt(surroundings),
-            agreed=partial(_agreed, bench),
+            tools=tool_set.tools,
+            system=system_prompt(prompt_context),
+            agreed=partial(_require_consent, bench),
             known=keys.known,
-            clear=box.clear,
+            clear=tool_set.clear,
             revision=workspace.revision,
-            complaints=box.known.complaints,
+            complaints=tool_set.known.complaints,
             budget=budget_of(session.options),
         )
         below = replace(
-            kit,
-            tools=box.without_person,
-            system=system_prompt(replace(surroundings, can_ask=False)),
+            config,
+            tools=tool_set.without_person,
+            system=system_prompt(replace(prompt_context, can_ask=False)),
         )
-        yield replace(kit, tools={**kit.tools, SubAgent.spec.name: SubAgent(below)})
+        yield replace(config, tools={**config.tools, SubAgent.spec.name: SubAgent(below)})
 
 
 def _tool_settings(settings: Settings, session: KeptSession | None = None) -> ToolSettings:
-    """What the person has settled about tools, in files of their own and nowhere else."""
+    """Tool settings from files of the user; those of a project or draft do not count."""
     home, servers = home_of_person(), settings.config / "mcp.json"
     own = own_servers(str(servers), own_text(servers), environment())
     if session is not None:
@@ -137,13 +140,13 @@ def _tool_settings(settings: Settings, session: KeptSession | None = None) -> To
 
 
 async def _provider_keys(settings: Settings, providers: Mapping[str, Provider]) -> Keys:
-    """The keys of all providers; those that are there by now are known at once."""
+    """The keys of all providers, loaded now so that redaction knows their values from the start."""
     keys = keys_of(settings, await keyring_entries(providers))
     keys.look_for(providers.values())
     return keys
 
 
-def _ground(
+def _sandbox_config(
     session: KeptSession, stage: RunnerEnvironment, keys: Keys, bench: Workbench
 ) -> SandboxConfig:
     git = git_access_for(bench.project)
@@ -163,7 +166,7 @@ async def _models(
 ) -> tuple[Models, ModelChoice]:
     script = session.options.get("scenario")
     if script is not None:
-        return load_script(Path(script)), _UNSAID
+        return load_script(Path(script)), _SCRIPTED_CHOICE
     deadlines, policy = waits_of(session.options)
     models = HttpModels(
         providers,
@@ -179,13 +182,51 @@ async def _models(
     return models, _choice(session)
 
 
+def budget_of(options: Mapping[str, str]) -> BudgetLimits:
+    """The budget of one turn, from the options that the session was begun with."""
+    given = {
+        key.removeprefix(BUDGET): value_of(key, text, where=key)
+        for key, text in options.items()
+        if key.startswith(BUDGET)
+    }
+    default = BudgetLimits()
+    steps, tokens = given.get("steps"), given.get("tokens")
+    cost_usd, seconds = given.get("cost_usd"), given.get("seconds")
+    return BudgetLimits(
+        steps=default.steps if steps is None else int(steps),
+        tokens=None if tokens is None else int(tokens),
+        cost_usd=None if cost_usd is None else float(cost_usd),
+        seconds=default.seconds if seconds is None else float(seconds),
+    )
+
+
+def waits_of(options: Mapping[str, str]) -> tuple[Deadlines, RetryPolicy]:
+    """Deadlines and retry policy of model requests, from the options of the session."""
+    given = {
+        key.removeprefix(WAIT): float(value_of(key, text, where=key))
+        for key, text in options.items()
+        if key.startswith(WAIT)
+    }
+    default, policy = Deadlines(), RetryPolicy()
+    first, between = given.get("first_byte"), given.get("between_chunks")
+    deadlines = replace(
+        default,
+        first_byte=first or default.first_byte,
+        between_chunks=between or default.between_chunks,
+    )
+    count = int(given.get("attempts", len(policy.waits) + 1)) - 1
+    waits = (policy.waits + (policy.waits[-1],) * count)[:count]
+    return deadlines, replace(policy, waits=waits)
+
+
 def _choice(session: KeptSession) -> ModelChoice:
-    said = session.options
-    return chosen(said.get("model", ""), _UNSAID, effort=said.get("effort", ""))
+    options = session.options
+    model, effort = options.get("model", ""), options.get("effort", "")
+    return chosen(model, _SCRIPTED_CHOICE, effort=effort)
 
 
-def _agreed(bench: Workbench, provider: str) -> None:
-    require(bench, None if provider == SCRIPTED else provider)
+def _require_consent(bench: Workbench, provider: str) -> None:
+    require_provider_consent(bench, None if provider == SCRIPTED else provider)
 
 
 def _system() -> str:

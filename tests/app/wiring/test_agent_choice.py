@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app.agent_choice import AgentChoices, ChosenAgent
+from holdfast.agent import load_prices
+from holdfast.agent.model import ModelChoice, Tokens
+from holdfast.app.wiring.agent_choice import (
+    DEMO,
+    USUAL_MODELS,
+    AgentChoices,
+    ChosenAgent,
+    FoundAgent,
+    provider_agent,
+)
 from holdfast.runners import write_sample
 
 
@@ -63,3 +72,19 @@ def test_a_damaged_file_counts_as_empty(tmp_path: Path, damaged: bytes) -> None:
     assert choices.sample_at(tmp_path) is None
     assert choices.remember(ChosenAgent("codex"))
     assert choices.last() == ChosenAgent("codex")
+
+
+def test_a_provider_without_a_usual_model_has_the_placeholder() -> None:
+    groq = provider_agent("groq", "why")
+
+    assert groq == FoundAgent("native", "why", model="groq/MODEL")
+    assert groq.needs_model
+    assert not provider_agent("openai", "").needs_model
+    assert not DEMO.needs_model
+
+
+@pytest.mark.parametrize("provider", sorted(set(USUAL_MODELS) - {"mistral"}))
+def test_a_proposed_model_exists(provider: str) -> None:
+    choice = ModelChoice(provider, USUAL_MODELS[provider])
+
+    assert load_prices().price(choice, Tokens(input=1, output=1)) is not None

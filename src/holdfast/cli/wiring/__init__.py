@@ -1,1 +1,0 @@
-"""Parts put together for commands: hosts, runners, consent, tokens, the local server."""
