@@ -49,6 +49,8 @@ TESTED_THROUGH = {
     "agent/mcp/session.py": "agent/mcp/test_server.py",
     "agent/model_request.py": "agent/test_conversation.py",
     "agent/tools/search_fallback.py": "agent/tools/test_search.py",
+    "app/wiring/fork.py": "cli/commands/test_fork.py",
+    "app/wiring/host_process.py": "cli/commands/test_host.py",
     "cli/commands/chat.py": "journeys/test_terminal.py",
     "exec/client/connection.py": "exec/client/test_client.py",
     "exec/server/__main__.py": "exec/server/test_server.py",

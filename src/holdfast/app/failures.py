@@ -155,7 +155,7 @@ class SessionOptionsInvalid(
     Failure,
     code="SESSION_OPTIONS_INVALID",
     kind=Kind.INVALID,
-    title="The session cannot begin with these options",
+    title="The options do not fit",
     user_message="Nothing was begun: {problem}.",
     phase="begin",
 ):

@@ -179,8 +179,8 @@ def _record(failure: Failure, command: str) -> dict[str, object]:
 
 
 def _page(failure: Failure, request: Request | Misuse, settings: Settings | None) -> str:
-    from holdfast.cli.appearance import look_for
     from holdfast.cli.failure_report import readable
+    from holdfast.cli.output import look_for
     from holdfast.cli.render.errors import error_page
 
     if isinstance(failure, UsageWrong):

@@ -7,7 +7,12 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from typing import Final, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
+
+if TYPE_CHECKING:  # `--version` writes its line without loading settings or styles
+    from holdfast.app.settings import Settings
+    from holdfast.cli.declarations import Misuse, Request
+    from holdfast.cli.render.style import Look
 
 DUMB: Final = (None, "", "dumb")  # values of TERM of terminals without escape sequences
 
@@ -64,3 +69,18 @@ def abandon(descriptor: int) -> None:
 def json_line(record: Mapping[str, object]) -> str:
     """One record, as one line that any program can read."""
     return json.dumps(record) + "\n"
+
+
+def look_for(stream: TextIO | None, request: Request | Misuse, settings: Settings | None) -> Look:
+    """Colours, symbols and width for a stream, from the request, the settings and the stream."""
+    import shutil  # with its compression modules, which `--version` must not load
+
+    from holdfast.cli.render.style import look
+
+    return look(
+        wanted=getattr(request, "colour", "auto"),  # a Misuse has none
+        is_terminal=is_terminal(stream),
+        colourless=settings is None or settings.colourless,
+        encoding=getattr(stream, "encoding", "ascii"),
+        columns=shutil.get_terminal_size().columns,
+    )

@@ -13,10 +13,9 @@ from typing import Final, NoReturn
 
 from holdfast.app.settings import Settings
 from holdfast.app.wiring.agent_choice import AgentChoices
-from holdfast.cli.appearance import look_for
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import UsageWrong
-from holdfast.cli.output import complain, is_terminal
+from holdfast.cli.output import complain, is_terminal, look_for
 from holdfast.cli.render.publications import Righted, recovered_page
 from holdfast.cli.render.style import Look
 from holdfast.failures import Failure

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 from holdfast.runners import Conversation, ReadMemory, Runner, RunnerWrapper
-from holdfast.workbench import Consent, Scope, Sending, Workbench, require_consent
+from holdfast.workbench import Consent, Scope, Sending, Workbench, WorkbenchRecords, require_consent
 from holdfast.world import SystemClock
 
 

@@ -11,7 +11,6 @@ import anyio
 
 from holdfast.app.sessions import KeptSession, short
 from holdfast.app.settings import Settings
-from holdfast.cli.appearance import look_for
 from holdfast.cli.commands.agent_choice import not_chosen, with_agent
 from holdfast.cli.commands.session_start import session_for
 from holdfast.cli.commands.turn import STATUSES, Attendance, TurnOrder
@@ -20,7 +19,7 @@ from holdfast.cli.failure_report import reported
 from holdfast.cli.failures import AgentNotChosen, OutputLost, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.options import chosen_for, configured
-from holdfast.cli.output import complain, json_line, write
+from holdfast.cli.output import complain, json_line, look_for, write
 from holdfast.cli.render.turns import LEFT, TurnResult, result_of
 from holdfast.cli.terminal import whole_input
 from holdfast.failures import Ids

@@ -24,13 +24,12 @@ from anyio.abc import TaskGroup
 from holdfast.app.sessions import KeptSession, Sessions, short
 from holdfast.app.settings import Settings, environment
 from holdfast.app.wiring.host import HostStarter
-from holdfast.cli.appearance import look_for
 from holdfast.cli.commands.exec import attach as attach_process
 from holdfast.cli.commands.sessions import cells_of
 from holdfast.cli.commands.turn import INTERRUPTING, STATUSES
 from holdfast.cli.declarations import Request
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import is_terminal
+from holdfast.cli.output import is_terminal, look_for
 from holdfast.cli.render.sessions import line_of
 from holdfast.cli.render.style import Look, Tone
 from holdfast.cli.render.turns import words_of

@@ -21,13 +21,12 @@ import anyio
 from holdfast.app.sessions import RUNNERS, KeptSession, Sessions, runnable, short
 from holdfast.app.settings import Settings, environment
 from holdfast.app.wiring.local_server import ExecEndpoint, local_endpoint
-from holdfast.cli.appearance import look_for
 from holdfast.cli.commands.agent_choice import not_chosen, with_agent
 from holdfast.cli.declarations import ALONE, CHOOSE, Request
 from holdfast.cli.failures import AgentNotChosen, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.options import chosen_for, configured
-from holdfast.cli.output import DUMB, complain, is_terminal, write
+from holdfast.cli.output import DUMB, complain, is_terminal, look_for, write
 from holdfast.cli.render.errors import error_page
 from holdfast.failures import Failure, boundary
 from holdfast.host import WaitEnded, supervise_host

@@ -11,12 +11,11 @@ from tempfile import TemporaryFile
 from typing import Final
 
 from holdfast.app.settings import Settings
-from holdfast.cli.appearance import look_for
 from holdfast.cli.commands.diff import is_patch_wanted, shown, told
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import RestoreUnconfirmed
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import json_line
+from holdfast.cli.output import json_line, look_for
 from holdfast.cli.project import Project, at_work, refuse
 from holdfast.cli.render.changes import ASK_RESTORE, ChangedFile, restore_page, sorted_changes
 from holdfast.cli.render.checkpoints import (

@@ -16,13 +16,12 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from holdfast.app.settings import Settings
-from holdfast.cli.appearance import look_for
 from holdfast.cli.commands.codex_input import Order, directory, read_order
 from holdfast.cli.declarations import Request
 from holdfast.cli.failure_report import reported
 from holdfast.cli.failures import OutputLost, ThreadRefused, TurnTooLong
 from holdfast.cli.model import Json, Outcome
-from holdfast.cli.output import json_line
+from holdfast.cli.output import json_line, look_for
 from holdfast.cli.render.codex import (
     CHOICES,
     CHOICES_AGAIN,

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 
 from holdfast.app.settings import Settings
 from holdfast.app.wiring.consent import consent_history, record_consent
-from holdfast.cli.appearance import look_for
 from holdfast.cli.commands.session_start import ensure_consent
 from holdfast.cli.declarations import Request
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import json_line
+from holdfast.cli.output import json_line, look_for
 from holdfast.cli.project import at_work, refuse
 from holdfast.cli.render.drafts import SCHEMA, iso
 from holdfast.cli.render.style import Look, Tone

@@ -15,12 +15,11 @@ from pathlib import Path
 from holdfast.app.sessions import NAME_CELLS
 from holdfast.app.settings import Settings, environment
 from holdfast.app.wiring.agent_choice import AgentChoices
-from holdfast.cli.appearance import look_for
 from holdfast.cli.commands.running_parts import belongings
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import DemoFailed, UsageWrong
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import write
+from holdfast.cli.output import look_for, write
 from holdfast.cli.render.stop import Sort
 from holdfast.cli.render.style import Look, Tone
 from holdfast.cli.render.turns import words_of

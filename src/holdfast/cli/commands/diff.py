@@ -9,12 +9,11 @@ from typing import BinaryIO
 
 from holdfast.app.config import publishes_ignored
 from holdfast.app.settings import Settings
-from holdfast.cli.appearance import look_for
 from holdfast.cli.commands.draft_choice import draft_meant
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import OutputLost
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import abandon, is_terminal, json_line, write_bytes
+from holdfast.cli.output import abandon, is_terminal, json_line, look_for, write_bytes
 from holdfast.cli.project import at_work
 from holdfast.cli.render.changes import (
     ChangedFile,

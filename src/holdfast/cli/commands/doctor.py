@@ -14,10 +14,9 @@ from holdfast.app.doctor.checks import checks
 from holdfast.app.doctor.doctor import Check, examine, this_machine
 from holdfast.app.doctor.model import Machine, Report, Result
 from holdfast.app.settings import Settings
-from holdfast.cli.appearance import look_for
 from holdfast.cli.declarations import Request
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import is_terminal
+from holdfast.cli.output import is_terminal, look_for
 from holdfast.cli.render.doctor import page, progress
 
 _QUIET_FIRST = 1.0  # seconds

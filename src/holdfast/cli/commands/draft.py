@@ -15,7 +15,6 @@ import anyio
 from holdfast.app.settings import Settings
 from holdfast.app.wiring.local_server import local_endpoint
 from holdfast.app.wiring.tokens import draft_endpoint, revoke_draft_token
-from holdfast.cli.appearance import look_for
 from holdfast.cli.commands.diff import emit_bytes, shown
 from holdfast.cli.commands.draft_choice import draft_meant
 from holdfast.cli.commands.exec import Stay, command_in
@@ -23,7 +22,7 @@ from holdfast.cli.declarations import Request
 from holdfast.cli.failure_report import reported
 from holdfast.cli.failures import DiscardUnconfirmed
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import complain, is_terminal, json_line
+from holdfast.cli.output import complain, is_terminal, json_line, look_for
 from holdfast.cli.project import Project, at_work, refuse
 from holdfast.cli.render.changes import ShownMerge, merge_page, merge_record, stat_page
 from holdfast.cli.render.drafts import (

@@ -10,8 +10,8 @@ import anyio
 
 from holdfast.app.config import publishes_ignored
 from holdfast.app.settings import Settings
-from holdfast.cli.appearance import look_for
 from holdfast.cli.declarations import Request
+from holdfast.cli.output import look_for
 from holdfast.cli.project import Project
 from holdfast.cli.render.drafts import drafts_page
 from holdfast.cli.terminal import Terminal

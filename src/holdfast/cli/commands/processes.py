@@ -9,12 +9,11 @@ import anyio
 
 from holdfast.app.settings import Settings
 from holdfast.app.wiring.local_server import ExecEndpoint
-from holdfast.cli.appearance import look_for
 from holdfast.cli.commands.exec import endpoint_of, looked_up, reached, unnamed
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import OutputLost, ProcessUndying
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import abandon, complain, json_line
+from holdfast.cli.output import abandon, complain, json_line, look_for
 from holdfast.cli.render.processes import (
     Seen,
     detached_line,

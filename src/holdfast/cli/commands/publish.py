@@ -9,13 +9,12 @@ from typing import Final
 
 from holdfast.app.config import publishes_ignored
 from holdfast.app.settings import Settings
-from holdfast.cli.appearance import look_for
 from holdfast.cli.commands.diff import shown, withheld_page
 from holdfast.cli.commands.draft_choice import draft_meant
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import BranchUnconfirmed, PublishUnconfirmed
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import json_line
+from holdfast.cli.output import json_line, look_for
 from holdfast.cli.project import Project, at_work, refuse
 from holdfast.cli.render.branches import (
     ASK_BRANCH,

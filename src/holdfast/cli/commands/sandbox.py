@@ -26,11 +26,10 @@ from typing import Final, NoReturn
 import anyio
 
 from holdfast.app.settings import Settings, environment, home_of_person
-from holdfast.cli.appearance import look_for
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import complain, is_terminal
+from holdfast.cli.output import complain, is_terminal, look_for
 from holdfast.cli.render.sandbox import (
     ESCAPED,
     Attempt,

@@ -24,12 +24,11 @@ from holdfast.app.failures import HistoryMissing, SessionAmbiguous
 from holdfast.app.sessions import RUNNERS, TITLE_MOST, KeptSession, Sessions, short
 from holdfast.app.settings import Settings, environment, home_of_person
 from holdfast.cli import claude_transcript, codex_rollout
-from holdfast.cli.appearance import look_for
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.foreign_transcripts import About, Asked, Step, records_of
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import json_line
+from holdfast.cli.output import json_line, look_for
 from holdfast.cli.project import at_work
 from holdfast.cli.render.table import Kept, thread_line, threads_page
 from holdfast.host import compose_journal

@@ -17,11 +17,10 @@ from holdfast.app.sessions import TITLE_MOST, KeptSession, Sessions, short
 from holdfast.app.settings import Settings
 from holdfast.app.wiring.host import end_processes
 from holdfast.app.wiring.keys import known_secrets
-from holdfast.cli.appearance import look_for
 from holdfast.cli.declarations import Request
 from holdfast.cli.failures import ProcessUndying
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import is_terminal, json_line
+from holdfast.cli.output import is_terminal, json_line, look_for
 from holdfast.cli.render.sessions import (
     INTERRUPTED,
     SeenSession,

@@ -11,10 +11,9 @@ from pathlib import Path
 import msgspec
 
 from holdfast.app.settings import Settings
-from holdfast.cli.appearance import look_for
 from holdfast.cli.declarations import Request
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import json_line
+from holdfast.cli.output import json_line, look_for
 from holdfast.cli.project import at_work
 from holdfast.cli.render.publications import recovered_record
 from holdfast.cli.render.status import (

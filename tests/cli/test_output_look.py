@@ -6,8 +6,8 @@ import io
 from pathlib import Path
 
 from holdfast.app.settings import parse
-from holdfast.cli.appearance import look_for
 from holdfast.cli.declarations import Misuse, Request
+from holdfast.cli.output import look_for
 from holdfast.cli.render.style import FINE, PLAIN, WIDTH_MOST, Look
 
 SETTINGS = parse({}, person=Path("/home/person"))
