@@ -38,9 +38,9 @@ def test_it_listens_and_ends_when_it_is_told(bench: Bench, runner: str) -> None:
     host.communicate(timeout=60)
     assert host.returncode == 0
     assert [type(record).__name__ for _, record in sessions.records(session)] == [
-        "Opened",
-        "Begun",
-        "Closed",
+        "SessionOpened",
+        "AttemptStarted",
+        "SessionEnded",
     ]
 
 
