@@ -257,8 +257,8 @@ def test_files_of_owners_that_are_not_mapped_here_are_copied(tmp_path: Path) -> 
 import sys
 from pathlib import Path
 from holdfast.workbench.draft.copying import copy_project
-from holdfast.workbench.model import quiet
-print(copy_project(Path(sys.argv[1]), Path(sys.argv[2]), shares=False, news=quiet))
+from holdfast.workbench.model import ignore_progress
+print(copy_project(Path(sys.argv[1]), Path(sys.argv[2]), shares=False, on_progress=ignore_progress))
 """
     command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", script]
     done = subprocess.run(

@@ -244,12 +244,12 @@ def test_somebody_is_told_how_far_a_copy_has_come(drafts: Drafts) -> None:
 _MAKE_AND_REMOVE = """
 import sys
 from pathlib import Path
-from holdfast.workbench.model import Mode
+from holdfast.workbench.model import DraftMode
 from tests.workbench.drafting_table import opened
 drafts = opened(Path(sys.argv[1]), Path(sys.argv[2]))
 print("go", flush=True)
 while True:
-    made = drafts.make(Mode(sys.argv[3]))
+    made = drafts.make(DraftMode(sys.argv[3]))
     (drafts.home(made) / "x" / "y" / "z").mkdir(parents=True)
     drafts.remove(made)
 """

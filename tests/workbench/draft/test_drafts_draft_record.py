@@ -64,7 +64,7 @@ def test_anything_else_is_refused(raw: bytes) -> None:
         decode_draft(raw)
 
 
-@pytest.mark.parametrize("lack", ["id", "mode", "revisions", "check"])
+@pytest.mark.parametrize("reason", ["id", "mode", "revisions", "check"])
 def test_one_that_lacks_something_is_refused(reason: str) -> None:
     said = json.loads(encode_draft(PLAIN))
     del said[reason]

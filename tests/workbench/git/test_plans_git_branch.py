@@ -52,7 +52,7 @@ def test_a_directory_of_any_name_can_be_borrowed_from() -> None:
 def test_listings_are_read() -> None:
     assert without(["a"], ["b", "c"]) == b"a\n^b\n^c\n"
     assert commit_lines(b"1\nAda\nSubject\0" + b"2\n\xff\n\0") == (
-        CommitLine("1", "Ada", "CheckpointSource"),
+        CommitLine("1", "Ada", "Subject"),
         CommitLine("2", "\\xff", ""),
     )
     assert file_counts(b"1\t2\ta\tb\0-\t-\tc\0") == (

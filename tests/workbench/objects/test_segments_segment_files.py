@@ -61,7 +61,7 @@ def test_what_was_dropped_is_gone(written: list[ScannedObject], files: SegmentRe
     files.close()
 
 
-@pytest.mark.parametrize("ask", ["read", "sort_of"])
+@pytest.mark.parametrize("ask", ["read", "kind_of"])
 def test_another_object_does_not_pass_for_this_one(
     written: list[ScannedObject], files: SegmentReader, ask: str
 ) -> None:

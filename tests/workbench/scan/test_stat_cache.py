@@ -71,7 +71,7 @@ def test_devices_are_told_as_linux_tells_them(major: int, minor: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed_ns", "looked_ns", "expected"),
+    ("changed_ns", "scanned_ns", "expected"),
     [
         (NOW, NOW, True),
         (NOW - RACY_NS, NOW, True),

@@ -251,7 +251,7 @@ from holdfast.workbench.store.store import Store
 from holdfast.workbench.store.pruning import prune
 with Store.open(Path(sys.argv[1])) as store:
     sys.stdout.write("go\\n"); sys.stdout.flush()
-    prune(store, kept_least=int(sys.argv[2]))
+    prune(store, keep_min=int(sys.argv[2]))
 """
 
 

@@ -301,7 +301,7 @@ def test_an_index_that_lags_behind_is_brought_up_to_date(home: Path, project: Pa
 
 @pytest.mark.promise("W8")
 @pytest.mark.parametrize(
-    ("size", "spoiled"),
+    ("size", "damaged"),
     [(20_000, 1), (12_000, 9)],  # of what is small, so many make a bundle
     ids=["by itself", "in a bundle"],
 )
@@ -358,12 +358,12 @@ def test_a_cut_segment_is_noticed(home: Path, project: Path) -> None:
 _CHILD = """
 import os, sys
 from pathlib import Path
-from holdfast.workbench.store.store import Store, Subject
+from holdfast.workbench.store.store import CheckpointSource, Store
 home, project, turn = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 with Store.open(home) as store:
     for number in range(10_000):
         (project / f"f{number % 7}").write_bytes(f"{turn} {number}".encode() * 200)
-        made = store.checkpoint(Subject(project), message=f"{turn} {number}")
+        made = store.checkpoint(CheckpointSource(project), message=f"{turn} {number}")
         os.write(1, made.id.encode() + b"\\n")
 """
 

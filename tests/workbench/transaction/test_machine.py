@@ -277,7 +277,7 @@ def disturbed(
 def test_two_edits_at_any_two_moments_are_kept(
     before: PathEntry | None,
     after: PathEntry | None,
-    operation_numbers: tuple[str, str],
+    deeds: tuple[str, str],
     can_exchange: bool,
 ) -> None:
     """Most of the time one of them is a conflict; a rescue is the exception."""
@@ -286,8 +286,8 @@ def test_two_edits_at_any_two_moments_are_kept(
     for first, second in product(range(24), repeat=2):
         edits = [
             (0, "open", ONE),
-            (first, operation_numbers[0], ONE),
-            (second, operation_numbers[1], ONE),
+            (first, deeds[0], ONE),
+            (second, deeds[1], ONE),
         ]
         disturbed(ModelDisk.of(tree, operations), edits)
 

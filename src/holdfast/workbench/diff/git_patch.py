@@ -11,14 +11,11 @@ A patch of one path is, in this order:
                                        in base 85
 
 A link is a file of mode 120000 whose content is its target. A path whose type changes is deleted
-and added again, as git has it. Git knows no other modes than 644 and 755, no directories, and no
-paths below a `.git`: those are told in comments, which begin with `# ` and which `git apply` and
-`patch` pass over.
+and added again, as in git. Git has no modes other than 644 and 755, no directories, and no paths
+below a `.git`: such changes become comments (`# `), which `git apply` and `patch` ignore.
 
-Say what of a change does not show in its lines: types, link targets, modes, attributes.
-
-Notes are plain text, one line each, and may hold names that were chosen by anybody: views escape
-them before a terminal gets them.
+Notes describe what lines do not show: types, link targets, modes, attributes. They are untrusted
+plain text, one line each; views escape them for the terminal.
 """
 
 from __future__ import annotations
@@ -55,14 +52,14 @@ _MODULES: Final = b".gitmodules"
 
 @dataclass(frozen=True, slots=True)
 class PatchSide:
-    """One side of a patch: what git knows of a file or link. `blob` is the id of its content."""
+    """One side of a patch: git mode, and the blob id of its content."""
 
     mode: int
     blob: bytes = b""
 
 
 def git_mode(entry: PathEntry | None) -> int | None:
-    """The mode that git gives to an entry; None for what git does not know."""
+    """Return the git mode of an entry; None for entries that git does not track."""
     if entry is None or entry.kind not in (EntryKind.FILE, EntryKind.LINK):
         return None
     if entry.kind is EntryKind.LINK:
@@ -71,12 +68,15 @@ def git_mode(entry: PathEntry | None) -> int | None:
 
 
 def is_same_type(old: int, new: int) -> bool:
-    """Whether a patch can lead from one mode to the other, without deleting the path first."""
+    """Whether one patch can change the mode without deleting the path first."""
     return (old == _LINK) == (new == _LINK)
 
 
 def is_accepted(path: RelativePath, mode: int | None) -> bool:
-    """Whether `git apply` takes a patch of this path; one that it refuses spoils all others."""
+    """Whether `git apply` accepts a patch of this path.
+
+    A refused one would fail the whole patch.
+    """
     parts = [part.lower() for part in path.parts]
     if any(_is_repository(part) for part in parts):
         return False
@@ -84,7 +84,7 @@ def is_accepted(path: RelativePath, mode: int | None) -> bool:
 
 
 def _is_repository(part: bytes) -> bool:
-    """Whether git takes a name for `.git` on some file system: also NTFS, as it does by default."""
+    """Whether git treats a name as `.git` on some file system, including NTFS."""
     # NTFS ends a name at a colon or backslash, and ignores dots and spaces at its end.
     for each in part.split(b"\\"):
         if each.split(b":")[0].rstrip(b". ") in (b".git", b"git~1"):
@@ -93,9 +93,9 @@ def _is_repository(part: bytes) -> bool:
 
 
 def quoted(name: bytes, *, is_forced: bool = False) -> bytes:
-    """A name as git quotes it: in C style, where it could not be told from something else.
+    """Quote a name in C style, as git does, where it would be ambiguous.
 
-    Names in UTF-8 stay as they are, as with `core.quotePath=false`.
+    UTF-8 is not quoted, as with `core.quotePath=false`.
     """
     try:
         name.decode()
@@ -117,7 +117,7 @@ def quoted(name: bytes, *, is_forced: bool = False) -> bytes:
 
 
 def header(path: RelativePath, before: PatchSide | None, after: PatchSide | None) -> bytes:
-    """The lines before the content, up to the blob ids; those are left out where none are given."""
+    """Return the lines before the content, with blob ids if both are given."""
     name = path.raw
     # Unquoted, git finds the end of some names with spaces only by the lines that follow, and an
     # empty file has none.
@@ -138,7 +138,7 @@ def header(path: RelativePath, before: PatchSide | None, after: PatchSide | None
 
 
 def names(path: RelativePath, *, is_new: bool, is_gone: bool) -> bytes:
-    """The two lines before the hunks of a text."""
+    """Return the `---` and `+++` lines."""
     return b"--- %s\n+++ %s\n" % (
         b"/dev/null" if is_new else _with_end(b"a/" + path.raw),
         b"/dev/null" if is_gone else _with_end(b"b/" + path.raw),
@@ -146,7 +146,7 @@ def names(path: RelativePath, *, is_new: bool, is_gone: bool) -> bytes:
 
 
 def differ(path: RelativePath, *, is_new: bool, is_gone: bool) -> bytes:
-    """What stands for content that has no lines, where only people read it."""
+    """Return the line that replaces binary content in diffs for people."""
     return b"Binary files %s and %s differ\n" % (
         b"/dev/null" if is_new else quoted(b"a/" + path.raw),
         b"/dev/null" if is_gone else quoted(b"b/" + path.raw),
@@ -154,7 +154,7 @@ def differ(path: RelativePath, *, is_new: bool, is_gone: bool) -> bytes:
 
 
 def blob_id(size: int, chunks: Iterable[bytes]) -> bytes:
-    """The id that git gives to a content, in hexadecimal digits."""
+    """Return the git blob id of a content, in hexadecimal."""
     digest = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     for chunk in chunks:
         digest.update(chunk)
@@ -162,7 +162,7 @@ def blob_id(size: int, chunks: Iterable[bytes]) -> bytes:
 
 
 def literal(size: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """One content in a binary patch, as lines."""
+    """Yield a content as the lines of a binary patch."""
     yield b"literal %d\n" % size
     deflate = zlib.compressobj()
     waiting = b""
@@ -176,7 +176,7 @@ def literal(size: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def comment(text: bytes) -> bytes:
-    """Lines that people read and that no program applies."""
+    """Prefix lines with `# `."""
     return b"".join(b"# " + line + b"\n" for line in text.removesuffix(b"\n").split(b"\n"))
 
 
@@ -188,7 +188,7 @@ def _lines(data: bytes) -> Iterator[bytes]:
 
 
 def _with_end(name: bytes) -> bytes:
-    """A name with spaces ends with a tab: else it would end at the first of them."""
+    """Append a tab to a name with spaces: otherwise it would end at the first one."""
     shown = quoted(name)
     return shown + b"\t" if b" " in shown and not shown.startswith(b'"') else shown
 
@@ -211,7 +211,7 @@ _WORDS: Final = {
 def notes_of(
     path: RelativePath, before: PathEntry | None, after: PathEntry | None, runs: str = ""
 ) -> tuple[ChangeNote, ...]:
-    """What is to be said of a change beside its lines; `runs` is why it runs by itself, if so."""
+    """Return notes on a change; `runs` is the reason why the file runs by itself, if it does."""
     found: list[ChangeNote] = []
     if runs and after is not None:
         found.append(ChangeNote(f"runs by itself: {runs}", is_loud=True))
@@ -226,7 +226,7 @@ def notes_of(
 
 
 def special_bits(entry: PathEntry | None) -> tuple[str, ...]:
-    """Which of setuid and setgid an entry has; on a directory they give nobody any power."""
+    """Return which of setuid and setgid a file has; on directories they grant nothing."""
     if entry is None or entry.kind is not EntryKind.FILE:
         return ()
     bits = (("setuid", _SETUID), ("setgid", _SETGID))
@@ -252,7 +252,7 @@ def _target_notes(
 
 
 def _leads_outside(path: RelativePath, target: bytes) -> bool:
-    """Whether a link leads out of the project by its spelling."""
+    """Whether a link target points outside of the project, lexically."""
     if target.startswith(b"/"):
         return True
     end = normpath(b"/".join((*path.parts[:-1], target)))

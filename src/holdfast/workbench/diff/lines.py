@@ -1,9 +1,9 @@
-r"""Find the lines that two versions of a text have in common, in bounded time.
+"""Find common lines of two texts in bounded time. Pure.
 
-A line ends with `\n` and with nothing else, and is bytes: no encoding is guessed, and what one
-version calls a line the other does, too. Lines that occur once on both sides are matched first,
-as in a patience diff; what is left between them is compared by Myers' method up to a bound.
-Beyond it the rest counts as replaced: coarser, never wrong.
+Lines are bytes terminated by LF; no encoding is assumed. Lines that occur once on both sides are
+matched first, as in patience diff; the stretches between them are compared by Myers' algorithm up
+to a bound on the number of differences. Beyond the bound a stretch counts as replaced: coarser,
+never wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DIFFERENCES_MAX: Final = 300  # the cost of comparing a stretch grows with thei
 
 @dataclass(frozen=True, slots=True, order=True)
 class Match:
-    """Lines that are the same: where they begin before, where after, and how many."""
+    """A run of equal lines: start on both sides, and length."""
 
     before: int
     after: int
@@ -41,14 +41,14 @@ class _Stretch:
 
 
 def split_lines(content: bytes) -> list[bytes]:
-    """The lines with their ends; together they are the content again."""
+    """Split into lines with their terminators; joining them restores the content."""
     lines = [line + b"\n" for line in content.split(b"\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines
 
 
 def matches(before: Sequence[bytes], after: Sequence[bytes]) -> tuple[Match, ...]:
-    """What both have in common, in order on both sides; no two of them touch."""
+    """Return the common runs in order; adjacent runs are joined."""
     numbers: dict[bytes, int] = {}
     ours = [numbers.setdefault(line, len(numbers)) for line in before]
     theirs = [numbers.setdefault(line, len(numbers)) for line in after]
@@ -74,7 +74,7 @@ def matches(before: Sequence[bytes], after: Sequence[bytes]) -> tuple[Match, ...
 
 
 def _trimmed(ours: list[int], theirs: list[int], stretch: _Stretch, found: list[Match]) -> _Stretch:
-    """Take off what is the same at both ends."""
+    """Match equal lines at both ends of a stretch."""
     before, before_end = stretch.before, stretch.before_end
     after, after_end = stretch.after, stretch.after_end
     while before < before_end and after < after_end and ours[before] == theirs[after]:
@@ -89,7 +89,7 @@ def _trimmed(ours: list[int], theirs: list[int], stretch: _Stretch, found: list[
 
 
 def _anchors(ours: list[int], theirs: list[int], stretch: _Stretch) -> list[tuple[int, int]]:
-    """The longest run of lines, in order on both sides, that each side has exactly once."""
+    """Longest sequence of lines that are unique on each side, in order on both."""
     here = _once(ours, stretch.before, stretch.before_end)
     there = _once(theirs, stretch.after, stretch.after_end)
     pairs = [(place, there[line]) for line, place in here.items() if line in there]
@@ -111,7 +111,7 @@ def _anchors(ours: list[int], theirs: list[int], stretch: _Stretch) -> list[tupl
 
 
 def _once(lines: list[int], start: int, end: int) -> dict[int, int]:
-    """Where the lines are that occur once, in order."""
+    """Positions of lines that occur exactly once, in order."""
     places: dict[int, int] = {}
     again: set[int] = set()
     for place in range(start, end):
@@ -141,7 +141,7 @@ def _compared(ours: list[int], theirs: list[int], stretch: _Stretch) -> list[Mat
 
 
 def _goes_down(reach: dict[int, int], diagonal: int, differences: int) -> bool:
-    """Whether the next difference is a line more after, and not a line less before."""
+    """Whether the next edit is an insertion, and not a deletion."""
     return diagonal == -differences or (
         diagonal != differences and reach[diagonal - 1] < reach[diagonal + 1]
     )

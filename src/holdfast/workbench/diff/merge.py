@@ -1,4 +1,4 @@
-"""Merge two changes of one text, line by line, where they do not touch each other."""
+"""Three-way merge of texts, line by line, with or without conflict markers. Pure."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Final, NamedTuple
 
 from holdfast.workbench.diff.lines import matches, split_lines
 
-MERGE_BYTES_MAX: Final = 8 << 20  # nobody reads more than that to check a merge
+MERGE_BYTES_MAX: Final = 8 << 20  # larger results could not be reviewed
 
 
 @dataclass(frozen=True, slots=True)
 class MergedText:
-    """What both changes make of the text together."""
+    """Result of a merge without conflicts."""
 
     content: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class LineConflict:
-    """Lines that both changed, each in their own way; of the base, counted from 1."""
+    """Lines changed on both sides; `line` counts from 1 in the base."""
 
     line: int
     base: tuple[bytes, ...]
@@ -31,18 +31,18 @@ class LineConflict:
 
 @dataclass(frozen=True, slots=True)
 class LineConflicts:
-    """Why there is no merge; nobody chooses for the person."""
+    """Result of a merge that failed."""
 
     places: tuple[LineConflict, ...]
 
 
 def is_text(content: bytes) -> bool:
-    """Whether lines mean anything in it: there is no NUL, and not too much of it."""
+    """Whether content is mergeable by lines: no NUL byte, and not too large."""
     return len(content) <= MERGE_BYTES_MAX and b"\0" not in content
 
 
 def merge(base: bytes, theirs: bytes, ours: bytes) -> MergedText | LineConflicts:
-    """Both changes in one text; lines that both changed, or that touch, clash."""
+    """Merge two changes of a text; changes of the same or adjacent lines conflict."""
     merged: list[bytes] = []
     clashes: list[LineConflict] = []
     for stretch in stretches(base, theirs, ours):
@@ -56,7 +56,7 @@ def merge(base: bytes, theirs: bytes, ours: bytes) -> MergedText | LineConflicts
 def stretches(
     base: bytes, theirs: bytes, ours: bytes
 ) -> Iterator[tuple[bytes, ...] | LineConflict]:
-    """The merged text from its beginning: lines that go together, and where they clash."""
+    """Yield the merged text from its start: agreed lines, and conflicts."""
     lines, their_lines, our_lines = map(split_lines, (base, theirs, ours))
     in_theirs = _places(lines, their_lines)
     in_ours = _places(lines, our_lines)
@@ -77,7 +77,7 @@ def stretches(
 
 
 def _places(base: list[bytes], side: list[bytes]) -> dict[int, int]:
-    """For each line of the base that a side kept, where it is now."""
+    """Map each line of the base that a side kept to its new position."""
     return {
         match.before + offset: match.after + offset
         for match in matches(base, side)
@@ -91,22 +91,20 @@ def _chosen(stretch: LineConflict) -> tuple[bytes, ...] | None:
     return stretch.ours if stretch.theirs == stretch.base else None
 
 
-# Merge two changes of one text and mark with lines what clashes, as git does.
-
 DRAFT: Final = b"<<<<<<< draft\n"
 BETWEEN: Final = b"=======\n"
 PROJECT: Final = b">>>>>>> project\n"
 
 
 class MarkedMerge(NamedTuple):
-    """A text that both changes are in, and how many places of it somebody must decide about."""
+    """Merged text, and the number of conflicts marked in it."""
 
     content: bytes
     clashes: int
 
 
 def merge_marked(base: bytes, theirs: bytes, ours: bytes) -> MarkedMerge:
-    """Both changes in one text; where they clash both are there, between markers."""
+    """Merge two changes of a text, with both sides between markers where they conflict."""
     merged: list[bytes] = []
     clashes = 0
     for stretch in stretches(base, theirs, ours):
@@ -119,7 +117,7 @@ def merge_marked(base: bytes, theirs: bytes, ours: bytes) -> MarkedMerge:
 
 
 def _marked(clash: LineConflict) -> list[bytes]:
-    """Both sides between markers; lines that they share at the ends stand outside."""
+    """Both sides between markers; common lines at the ends stay outside."""
     ours, theirs = clash.ours, clash.theirs
     first = _shared(ours, theirs)
     last = _shared(ours[first:][::-1], theirs[first:][::-1])
@@ -136,13 +134,13 @@ def _marked(clash: LineConflict) -> list[bytes]:
 
 
 def _shared(one: tuple[bytes, ...], other: tuple[bytes, ...]) -> int:
-    """How many lines are the same from the beginning on."""
+    """Length of the common prefix."""
     same = (a == b for a, b in zip(one, other, strict=False))
     return sum(1 for _ in takewhile(bool, same))
 
 
 def _ended(lines: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """The lines, with a newline after the last: a marker begins a line."""
+    """Terminate the last line: a marker must start a line."""
     if not lines or lines[-1].endswith(b"\n"):
         return lines
     return (*lines[:-1], lines[-1] + b"\n")

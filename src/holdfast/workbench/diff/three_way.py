@@ -1,12 +1,10 @@
-"""Decide for each path what a publication does, given the base, the project and the draft.
+"""Three-way decision for each path of a publish, and the seal of a draft. Pure.
 
-*Theirs* is the project as it is now, *ours* the draft, *base* the project as the draft began.
-Nothing is ever merged straight into the project: a merge goes into the draft, to be reviewed.
+*base* is the project when the draft began, *theirs* the project now, *ours* the draft. A merge never
+writes to the project: it goes into the draft, to be reviewed there.
 
-One word for all that a draft changes: two drafts with the same seal publish the same.
-
-When a file was written does not matter, and neither does what the person changes in the project
-where the draft changed nothing: the seal speaks of the draft's own changes alone.
+The seal is a hash over the draft's own changes: drafts with equal seals publish the same.
+Timestamps, and changes of the project at paths that the draft did not touch, do not affect it.
 """
 
 from __future__ import annotations
@@ -29,18 +27,18 @@ _REPOSITORY = RelativePath.of(".git")
 
 
 class PathVerdict(StrEnum):
-    """What becomes of one path."""
+    """What a publish does with one path."""
 
     NOTHING = "nothing"  # both are the same already
     KEEP_THEIRS = "keep_theirs"  # the draft did not change it
     APPLY = "apply"  # only the draft changed it
     MERGE = "merge"  # both did: their lines may go together, in the draft
-    CONFLICT = "conflict"  # both did, and nobody can decide but the person
+    CONFLICT = "conflict"  # both did; a person must decide
     WITHHELD = "withheld"  # the draft changed it, but it is not published unless asked
 
 
 class ConflictReason(StrEnum):
-    """Why a path is a conflict."""
+    """Why a path is in conflict."""
 
     BOTH_CHANGED = "both_changed"
     BOTH_CREATED = "both_created"
@@ -52,7 +50,7 @@ class ConflictReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PathDecision:
-    """The verdict on one path, and why it is one that stops a publication."""
+    """Verdict on one path, with the reason of a conflict."""
 
     verdict: PathVerdict
     reason: ConflictReason | None = None
@@ -61,7 +59,7 @@ class PathDecision:
 def decide(
     base: PathEntry | None, theirs: PathEntry | None, ours: PathEntry | None
 ) -> PathDecision:
-    """The verdict on one path, by what is there in each of the three."""
+    """Decide one path from its three entries."""
     if theirs == ours:
         return PathDecision(PathVerdict.NOTHING)
     if ours == base:
@@ -84,10 +82,10 @@ def decide_all(
     publishes_repository: bool = False,
     withheld: AbstractSet[RelativePath] = frozenset(),
 ) -> Decisions:
-    """The verdict on every path that differs anywhere, so that what comes out is a tree.
+    """Decide every path that differs, so that the result is a valid tree.
 
-    `withheld` are paths that are not published. It costs what the trees hold, so they need hold no
-    more than what differs and what is above it.
+    `withheld` paths are not published. Costs the size of the trees, which need only hold differing
+    paths and the directories above them.
     """
     paths = sorted({*base, *theirs, *ours})
     every = ((path, base.get(path), theirs.get(path), ours.get(path)) for path in paths)
@@ -109,9 +107,9 @@ def forced(
     *,
     uncovered: Collection[RelativePath] = (),
 ) -> Decisions:
-    """The same with these conflicts and merges decided for the draft; what is uncovered stays.
+    """Resolve these conflicts and merges in favour of the draft; uncovered paths stay conflicts.
 
-    A forced file brings the directories that it needs, if they are only gone.
+    Missing directories above a forced file are created.
     """
     force = {
         path
@@ -136,7 +134,7 @@ def forced(
 def chosen_of(
     decisions: Decisions, ours: Tree, only: AbstractSet[RelativePath] | None
 ) -> Decisions:
-    """The verdicts on what was chosen, with all below it, and on the directories it needs."""
+    """Restrict decisions to the chosen paths, those below them, and directories they need."""
     if only is None:
         return decisions
     chosen = {path for path in decisions if is_chosen(path, only)}
@@ -145,7 +143,7 @@ def chosen_of(
 
 
 def require_agreement(decisions: Decisions) -> None:
-    """Refuse a publication that somebody must decide about first, naming every such path."""
+    """Raise FileReadFailed or PublishedChanged with all paths in conflict, if there are any."""
     stops = {
         path: found
         for path, found in decisions.items()
@@ -159,23 +157,23 @@ def require_agreement(decisions: Decisions) -> None:
 
 
 def changes_of(decisions: Decisions, theirs: Tree, ours: Tree) -> tuple[PathChange, ...]:
-    """What is applied."""
+    """Return the changes of all APPLY decisions, sorted."""
     applied = [path for path, found in decisions.items() if found.verdict is PathVerdict.APPLY]
     return tuple(PathChange(path, theirs.get(path), ours.get(path)) for path in sorted(applied))
 
 
 def is_chosen(path: RelativePath, only: AbstractSet[RelativePath] | None) -> bool:
-    """Whether a path is one of those that were chosen, or below one; without any, all are."""
+    """Whether a path is one of `only` or below one; None selects all paths."""
     return only is None or path in only or any(above in only for above in above_of(path))
 
 
 def is_own_repository(path: RelativePath) -> bool:
-    """Whether a path is in the project's own `.git`, which is left alone unless asked for."""
+    """Whether a path is in the project's own `.git`, which is published only on request."""
     return path.within(_REPOSITORY)
 
 
 def above_of(path: RelativePath) -> Iterator[RelativePath]:
-    """The directories that a path is in, from the nearest on."""
+    """Yield the ancestors of a path, nearest first."""
     while (parent := path.parent) is not None:
         yield parent
         path = parent
@@ -185,7 +183,7 @@ _CHANGING = {PathVerdict.APPLY, PathVerdict.MERGE, PathVerdict.CONFLICT}
 
 
 def _is_mergeable(base: PathEntry | None, theirs: PathEntry | None, ours: PathEntry | None) -> bool:
-    """Whether one file was changed on both sides, and only one side changed its mode."""
+    """Whether both sides changed one file, and at most one side its mode and attributes."""
     if not base or not theirs or not ours:
         return False
     if {base.kind, theirs.kind, ours.kind} != {EntryKind.FILE}:
@@ -197,7 +195,7 @@ def _is_mergeable(base: PathEntry | None, theirs: PathEntry | None, ours: PathEn
 def merged_entry(
     base: PathEntry, theirs: PathEntry, ours: PathEntry, content: bytes, size: int
 ) -> PathEntry:
-    """What a merge of two files looks like: the merged bytes, and whichever mode is new."""
+    """Return the entry of a merged file: merged content, and the mode that changed."""
     mode = theirs.mode if ours.mode == base.mode else ours.mode
     xattrs = theirs.xattrs if ours.xattrs == base.xattrs else ours.xattrs
     mtime_ns = max(theirs.mtime_ns, ours.mtime_ns)
@@ -219,7 +217,7 @@ def _reason(
 def _placed(
     decisions: Decisions, theirs: Tree, ours: Tree, uncovered: Collection[RelativePath]
 ) -> Decisions:
-    """The same without what would stand below no directory, or above something that stays."""
+    """Turn APPLY decisions into conflicts where the result would not be a valid tree."""
     applied = {path for path, found in decisions.items() if found.verdict is PathVerdict.APPLY}
     out = _holding_uncovered(applied, ours, uncovered)
     # A directory that cannot be made takes along what is below it, so this is repeated.
@@ -231,7 +229,7 @@ def _placed(
 def _holding_uncovered(
     applied: AbstractSet[RelativePath], ours: Tree, uncovered: Collection[RelativePath]
 ) -> dict[RelativePath, PathDecision]:
-    """What would remove or replace something that is not covered."""
+    """Return conflicts for paths whose change would remove or replace an uncovered path."""
     lost = frozenset(uncovered)
     holding = lost | {above for path in lost for above in above_of(path)}
     return {
@@ -243,7 +241,7 @@ def _holding_uncovered(
 
 
 def _misplaced(applied: AbstractSet[RelativePath], theirs: Tree, ours: Tree) -> set[RelativePath]:
-    """What, if all of it were applied, would have no directory above it, or something below it."""
+    """Return applied paths that would lack a parent directory, or cover other paths."""
     result = {**theirs, **{path: ours[path] for path in applied if path in ours}}
     for path in applied - ours.keys():
         result.pop(path, None)
@@ -275,7 +273,7 @@ _NOTHING = b"-"
 
 
 def seal_of(changes: Iterable[PathChange]) -> str:
-    """The seal of these changes, whatever their order."""
+    """Return the seal of changes, in any order."""
     hashed = blake3(derive_key_context=_CONTEXT)
     for change in sorted(changes, key=lambda change: change.path):
         for part in (change.path.raw, *_parts(change.before), *_parts(change.after)):
@@ -284,7 +282,7 @@ def seal_of(changes: Iterable[PathChange]) -> str:
 
 
 def _parts(entry: PathEntry | None) -> Iterator[bytes]:
-    """What an entry is told apart by, in an order that nothing else has."""
+    """Yield the compared fields of an entry; the seal prefixes each with its length."""
     if entry is None:
         yield _NOTHING
         return

@@ -1,22 +1,16 @@
-"""What differs between two kept trees, without a look at what is the same.
+"""Compare and combine stored trees, and interpret overlay layers. Pure.
 
-What either of them does not cover is passed over, with all that is below it: nobody knows what it
-was, so nobody may conclude that it changed.
+Equal subtrees are skipped by their hash, so that a comparison costs what has changed. A path that
+either tree does not cover is skipped with all below it: its content is unknown, so it cannot count
+as changed.
 
-Decide, from what a layer over a project holds, where the draft may differ from it.
+An upper layer of an overlay holds a whole file for each file written to, a directory for each
+directory in which something changed, and a whiteout (character device 0/0) for each removed name. A
+directory created in place of a removed one is marked opaque: nothing of the lower directory shows
+through.
 
-A layer holds a whole file for each that was written to, a directory for each that something in it
-was changed of, and a device of number 0 for each name that was removed. A directory that was made
-where another had been removed is marked: nothing of the old shows through.
-
-Put a tree together from two: as it is now, but as it was wherever something was touched.
-
-What either of the two does not cover is not covered in the result: nobody knows what is there.
-
-Of whole trees take only what matters: what differs, and the directories above it.
-
-A project may have a hundred thousand files of which three differ. Whoever decides about them needs
-the three, in each tree, and to know that what is above them are directories.
+Decisions about three trees need only the differing paths and the directories above them, so
+`differing` restricts trees of a hundred thousand files to the few that matter.
 """
 
 from __future__ import annotations
@@ -39,14 +33,12 @@ from holdfast.workbench.model import (
 )
 from holdfast.workbench.objects.formats import Node, NodeKind, Totals, directory_detail, totals_of
 
-# The way from a root to every path that may have been touched.
-
 _STAGE = STAGE_PREFIX.encode()
 
 
 @dataclass(slots=True)
 class TouchedTree:
-    """A name on the way: touched itself, replaced with all below it, or only passed through."""
+    """Prefix tree of touched paths: touched itself, replaced as a whole, or only passed through."""
 
     is_touched: bool = False
     is_whole: bool = False
@@ -54,7 +46,7 @@ class TouchedTree:
 
 
 def touched_tree(touched: TouchedPaths) -> TouchedTree:
-    """The ways to what was touched, from the root; a stage of ours is not among them."""
+    """Build the prefix tree of touched paths; staging directories are left out."""
     root = TouchedTree()
     for path in touched.paths | touched.whole:
         if is_stage(path.parts[0]):
@@ -68,7 +60,7 @@ def touched_tree(touched: TouchedPaths) -> TouchedTree:
 
 
 def with_parents(paths: Iterable[bytes]) -> frozenset[bytes]:
-    """These paths, and every directory that leads to one of them, except the root."""
+    """Return these paths and all directories above them, except the root."""
     ways: set[bytes] = set()
     for path in paths:
         while path not in ways:
@@ -80,12 +72,12 @@ def with_parents(paths: Iterable[bytes]) -> frozenset[bytes]:
 
 
 def is_stage(name: bytes) -> bool:
-    """Whether a name directly below a root is that of a stage, which nothing ever covers."""
+    """Whether a name directly below a root is a staging directory, which is never covered."""
     return name.startswith(_STAGE)
 
 
 class LayerEntry(NamedTuple):
-    """One name in a layer; `is_closed` says of a directory that nobody could look into it."""
+    """One entry of a layer; `is_closed` means that the directory could not be listed."""
 
     path: bytes
     mode: int
@@ -95,24 +87,24 @@ class LayerEntry(NamedTuple):
 
 
 class OverlayLayer:
-    """The upper layer of an overlay: where a draft decides itself, and where the project shows."""
+    """Upper layer of an overlay: which paths it decides, and where the lower tree shows."""
 
     def __init__(self, listed: Iterable[LayerEntry]) -> None:
         self._at = {each.path: each for each in listed}
 
     def decides(self, path: RelativePath) -> bool:
-        """Whether the layer alone decides what is seen at a path; else the project shows through.
+        """Whether the layer alone determines what is visible at a path.
 
-        A directory that is in both is decided by the layer, but not what is in it.
+        A directory that is in both is decided by the layer, but not its contents.
         """
         return path.raw in self._at or any(_hides(self._at.get(above)) for above in _above(path))
 
     def hides(self, path: RelativePath) -> bool:
-        """Whether nothing of the project is seen below a path."""
+        """Whether nothing of the lower tree is visible below a path."""
         return any(_hides(self._at.get(each)) for each in (path.raw, *_above(path)))
 
     def is_merged(self, path: RelativePath) -> bool:
-        """Whether a directory of the layer shows what a directory of the project has there, too."""
+        """Whether a directory of the layer is merged with one of the project."""
         here = self._at.get(path.raw)
         return here is not None and stat.S_ISDIR(here.mode) and not self.hides(path)
 
@@ -125,12 +117,11 @@ def _above(path: RelativePath) -> Iterator[bytes]:
 
 
 def _hides(listed: LayerEntry | None) -> bool:
-    """Whether nothing of the project is seen below it."""
     return listed is not None and (listed.is_opaque or not stat.S_ISDIR(listed.mode))
 
 
 def touched(listed: Iterable[LayerEntry]) -> TouchedPaths:
-    """Where a draft may differ, of all that its layer holds, in any order."""
+    """Return the paths at which a draft may differ, from the entries of its layer in any order."""
     paths: dict[bytes, RelativePath] = {}
     whole: dict[bytes, RelativePath] = {}
     for each in listed:
@@ -145,7 +136,7 @@ def touched(listed: Iterable[LayerEntry]) -> TouchedPaths:
 
 
 def nearest(raw: bytes) -> RelativePath:
-    """The path itself, or what it is in if it is too long for a path."""
+    """Return the path, or its nearest ancestor that is short enough for a path."""
     while True:
         try:
             return RelativePath.of(raw)
@@ -154,9 +145,9 @@ def nearest(raw: bytes) -> RelativePath:
 
 
 def _is_whole(each: LayerEntry, path: RelativePath) -> bool:
-    """Whether to look at all that is below, too."""
+    """Whether all below must be scanned, too."""
     if len(each.path) > PATH_BYTES_MAX:
-        return True  # whoever looks at what it is in says that it is too long
+        return True  # the scan of its parent reports it as too long
     is_deepest = len(path.parts) >= DEPTH_MAX
     return stat.S_ISDIR(each.mode) and (each.is_opaque or each.is_closed or is_deepest)
 
@@ -174,11 +165,11 @@ def _is_below(raw: bytes, directories: Mapping[bytes, object]) -> bool:
 
 
 Load = Callable[[bytes], tuple[Node, ...]]
-"""Gives the directory of a name."""
+"""Loads the directory with a hash."""
 
 
 class _Near(NamedTuple):
-    """Where somebody wants to know: at these paths and below, and at all that is above them."""
+    """Restriction of a comparison: at and below `wanted`, and on the way there."""
 
     wanted: frozenset[tuple[bytes, ...]]
     above: frozenset[tuple[bytes, ...]]
@@ -190,23 +181,23 @@ def changes(
     load: Load,
     only: Collection[RelativePath] | None = None,
 ) -> Iterator[PathChange]:
-    """Every path at which two trees differ, sorted; what is only younger does not differ.
+    """Yield every path at which two trees differ, sorted; mtime alone is not a difference.
 
-    With `only`, what is neither at these paths, nor below, nor above them is not looked at.
+    With `only`, other paths than these, those below and those above them are skipped.
     """
     yield from _changes(before, after, load, (), None if only is None else _near(only))
 
 
 def uncovered_paths(tree: bytes, load: Load) -> Iterator[UncoveredPath]:
-    """Every path that a tree does not cover, sorted; a look only where there are any.
+    """Yield every path that a tree does not cover, sorted.
 
-    One that is too long for a path is told by what it is in.
+    Subtrees without any are skipped; a path that is too long is reported by its ancestor.
     """
     yield from _uncovered(tree, load, ())
 
 
 def node_at(tree: bytes, path: RelativePath, load: Load) -> Node | None:
-    """What a tree has at a path; None if nothing, also where it does not cover what is above."""
+    """Return the node at a path; None if it does not exist or an ancestor is not covered."""
     found: Node | None = None
     for count, part in enumerate(path.parts):
         if count and (found is None or found.kind is not NodeKind.DIRECTORY):
@@ -234,7 +225,7 @@ def _changes(
     new = {node.name: node for node in load(after)} if after is not None else {}
     for name in sorted(old.keys() | new.keys()):
         was, now = old.get(name), new.get(name)
-        if was == now:  # also in what nobody compares; so it is below
+        if was == now:  # equal in all fields, hence equal below
             continue
         at = (*parts, name)
         if near is None or at in near.wanted:
@@ -277,16 +268,16 @@ def _uncovered(tree: bytes, load: Load, parts: tuple[bytes, ...]) -> Iterator[Un
 
 
 Save = Callable[[Iterable[Node]], bytes]
-"""Keeps a directory and gives its name."""
+"""Stores a directory and returns its hash."""
 
 
 def combine(
     now: bytes, kept: bytes, ways: TouchedTree, *, load: Load, save: Save
 ) -> tuple[bytes, Totals]:
-    """The tree `now`, except at touched paths, where it is as `kept`; costs what was touched.
+    """Return the tree `now`, with touched paths taken from `kept`; costs what was touched.
 
-    A touched directory is as kept by itself, without what is in it. One that is there no more
-    stays as kept if anything below it does.
+    A touched directory takes only its own metadata from `kept`. A directory that `now` lacks is
+    kept if anything below it is.
     """
     nodes = _Combination(load, save).nodes(now, kept, ways)
     return save(nodes), totals_of(nodes)
@@ -331,14 +322,12 @@ class _Combination:
         return {} if tree is None else {node.name: node for node in self._load(tree)}
 
 
-_SAME_DIRECTORY = PathEntry(
-    EntryKind.DIRECTORY, 0o755
-)  # in all trees the same, whatever it really is
+_SAME_DIRECTORY = PathEntry(EntryKind.DIRECTORY, 0o755)  # a stand-in that is equal in all trees
 _UNKNOWN = PathEntry(EntryKind.SPECIAL, 0)
 
 
 class ThreeTrees(NamedTuple):
-    """The base, the project and the draft, each as far as it matters."""
+    """Base, project (theirs) and draft (ours), restricted to what differs."""
 
     base: dict[RelativePath, PathEntry]
     theirs: dict[RelativePath, PathEntry]
@@ -346,7 +335,7 @@ class ThreeTrees(NamedTuple):
 
 
 class ThreeEntries(NamedTuple):
-    """What stands at one path in the base, the project and the draft."""
+    """Entries at one path in base, project and draft."""
 
     base: PathEntry | None
     theirs: PathEntry | None
@@ -358,9 +347,10 @@ def differing(
     ours: Iterable[PathChange],
     obscured: Mapping[RelativePath, ThreeEntries] | None = None,
 ) -> ThreeTrees:
-    """The trees that these changes of one base lead to, restricted to where they differ.
+    """Build the three trees from changes against one base, restricted to differing paths.
 
-    `obscured` is what stands where one of the trees is not covered, of which changes are silent.
+    `uncovered_entries` supplies entries at paths that a tree does not cover, which changes do not
+    include.
     """
     there = {change.path: change for change in theirs}
     here = {change.path: change for change in ours}
@@ -383,30 +373,28 @@ def differing(
 
 
 def _way_to(parts: tuple[bytes, ...]) -> Iterator[RelativePath]:
-    """A directory, and those that it is in."""
+    """A directory and its ancestors."""
     path = RelativePath(parts)
     yield path
     yield from above_of(path)
 
 
 def three_entries(base: Node | None, theirs: Node | None, ours: Node | None) -> ThreeEntries | None:
-    """What stands at a path that not every tree covers; None if nothing of the project matters.
+    """Return the entries at a path that not every tree covers; None if only the draft has one.
 
-    What is not covered equals only what is not covered, either: nobody can tell a difference.
+    Uncovered entries compare equal to each other.
     """
     three = ThreeEntries(*map(known_entry, (base, theirs, ours)))
-    is_stray = three.base is None and three.theirs is None  # a socket that only the draft has
+    is_stray = three.base is None and three.theirs is None  # for example a socket made in the draft
     return None if is_stray else three
 
 
 def known_entry(node: Node | None) -> PathEntry | None:
-    """What stands at a path, with something that nobody can store for what is not covered."""
+    """Return the entry of a node, with a SPECIAL entry for an uncovered one."""
     if node is None:
         return None
     return _UNKNOWN if node.kind is NodeKind.UNCOVERED else node.entry()
 
-
-# Spell out single entries as a small tree, so that it can be combined with a whole one.
 
 _KINDS = {
     EntryKind.FILE: NodeKind.FILE,
@@ -423,7 +411,10 @@ class _Place:
 
 
 def small_tree(entries: Mapping[RelativePath, PathEntry | None], save: Save) -> bytes:
-    """A tree with these entries and the directories on the way; None stands for nothing there."""
+    """Store a tree of only these entries and their directories, for `combine`.
+
+    None entries are absent.
+    """
     root = _Place()
     for path, entry in entries.items():
         if entry is None:

@@ -1,4 +1,4 @@
-"""Show what changed in a file, line by line and in bounded space, and take a part of it."""
+"""Unified diffs of bounded size, and selection of single hunks. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINES_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class DiffHunk:
-    """Lines that are replaced: where they begin, what goes and what comes; counted from 0."""
+    """Replaced lines, with positions counted from 0."""
 
     before: int
     after: int
@@ -27,7 +27,7 @@ class DiffHunk:
 
 @dataclass(frozen=True, slots=True)
 class UnifiedDiff:
-    """A unified diff; what was too long for it is counted, not shown."""
+    """A unified diff; omitted lines are counted in `lines_left_out`."""
 
     text: bytes
     added: int = 0
@@ -37,7 +37,7 @@ class UnifiedDiff:
 
 
 def hunks(before: bytes, after: bytes) -> tuple[DiffHunk, ...]:
-    """What must be replaced to make one of the other, in order."""
+    """Return the hunks between two versions, in order."""
     old, new = split_lines(before), split_lines(after)
     ends = [Match(0, 0, 0), *matches(old, new), Match(len(old), len(new), 0)]
     found: list[DiffHunk] = []
@@ -50,7 +50,7 @@ def hunks(before: bytes, after: bytes) -> tuple[DiffHunk, ...]:
 
 
 def with_hunks(before: bytes, chosen: Iterable[DiffHunk]) -> bytes:
-    """The file with these of its hunks, and without the others."""
+    """Apply a selection of hunks to the old version."""
     lines, made, here = split_lines(before), list[bytes](), 0
     for hunk in sorted(chosen, key=lambda hunk: hunk.before):
         end = hunk.before + len(hunk.removed)
@@ -62,10 +62,9 @@ def with_hunks(before: bytes, chosen: Iterable[DiffHunk]) -> bytes:
 
 
 def unified(before: bytes, after: bytes, *, lines_max: int | None = LINES_MAX) -> UnifiedDiff:
-    """The hunks of a change as `diff -u` writes them, numbered, without a header.
+    """Return numbered hunks as `diff -u` prints them, without file header.
 
-    There are none where one side is not text, see `is_text`. A `lines_max` of None leaves nothing
-    out.
+    Empty if either side is not text. A `lines_max` of None shows everything.
     """
     if before == after or not (is_text(before) and is_text(after)):
         return UnifiedDiff(b"")
@@ -83,7 +82,7 @@ def unified(before: bytes, after: bytes, *, lines_max: int | None = LINES_MAX) -
 
 
 def _grouped(found: Sequence[DiffHunk]) -> Iterator[list[DiffHunk]]:
-    """Hunks whose context would meet are shown together."""
+    """Group hunks whose context overlaps."""
     group: list[DiffHunk] = []
     for hunk in found:
         if group and hunk.before - _end(group[-1]) > 2 * CONTEXT:
@@ -111,7 +110,7 @@ def _shown(group: list[DiffHunk], old: list[bytes], number: int) -> Iterator[byt
 
 
 def _numbered(first: int, count: int) -> bytes:
-    """By which numbers these hunks can be chosen."""
+    """Numbers by which the hunks of a group can be selected."""
     return b"change %d" % first if count == 1 else b"changes %d-%d" % (first, first + count - 1)
 
 
@@ -120,7 +119,7 @@ def _end(hunk: DiffHunk) -> int:
 
 
 def _range(start: int, count: int) -> bytes:
-    """An empty range is named by the line before it."""
+    """Format a range; an empty one is named by the line before it."""
     return b"%d,%d" % (start + 1 if count else start, count)
 
 
@@ -130,11 +129,8 @@ def _line(sign: bytes, line: bytes) -> bytes:
     )
 
 
-# Take a part of what changed in a file: its hunks have numbers, from 1.
-
-
 def picked(path: RelativePath, before: bytes, after: bytes, numbers: Collection[int]) -> bytes:
-    """The file as it was, with these of its hunks; refused if it has not all of them."""
+    """Return the old version with these hunks, numbered from 1; raises HunkMissing."""
     found = hunks(before, after) if is_text(before) and is_text(after) else ()
     for number in sorted(numbers):
         if not 1 <= number <= len(found):

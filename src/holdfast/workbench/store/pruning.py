@@ -1,8 +1,13 @@
-"""How much room a store takes, and how it takes less: old checkpoints go.
+"""Pruning: remove old checkpoints and reclaim their space by copying live objects.
 
-Killed anywhere, it loses nothing that stays. What goes is written down in a segment first: from
-then on it counts no more, even if the index is made anew. What is needed of a segment is copied to
-a new one and synced, then the index says where it is, and only then the old segment goes.
+Safe to kill at any point. Removed checkpoints are first listed in a tombstone object, which is
+durable before anything else changes, so that a rebuilt index does not revive them. Then, segment by
+segment: live objects are copied to a new segment and synced, the index is updated, and only then
+the old file is deleted.
+
+Retention: automatic checkpoints are removed before manual ones, old before new. Checkpoints that
+drafts build on, the newest one, and the last of each kind that a person would restore, are never
+removed.
 """
 
 from __future__ import annotations
@@ -37,11 +42,9 @@ from holdfast.workbench.store.store import Store, named_checkpoints
 from holdfast.world import disk_failure
 from holdfast.world.failures import DiskFull, DiskQuota
 
-# Find out which objects are needed, and how much room they take.
-
 
 class ReachableObjects:
-    """The objects that some checkpoints consist of; of each segment, how many bytes they take."""
+    """Mark phase: objects reachable from checkpoints, and their bytes per segment."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -50,11 +53,11 @@ class ReachableObjects:
 
     @property
     def room(self) -> int:
-        """How much room all of them take."""
+        """Total bytes of all marked objects."""
         return self.bytes_in.total()
 
     def add(self, name: bytes, tree: bytes) -> dict[bytes, Location]:
-        """Mark a checkpoint and all that it consists of; return what was not marked before."""
+        """Mark a checkpoint with all of its objects; return those newly marked."""
         added: dict[bytes, Location] = {}
         self._mark(name, added)
         waiting = [tree] if tree not in self.names else []
@@ -71,7 +74,7 @@ class ReachableObjects:
         return added
 
     def unmark(self, added: dict[bytes, Location]) -> None:
-        """Undo the last marking."""
+        """Undo an `add`."""
         self.names -= added.keys()
         for location in added.values():
             self.bytes_in[location.segment] -= location.room
@@ -92,7 +95,7 @@ class ReachableObjects:
     def _nodes(self, tree: bytes) -> tuple[Node, ...]:
         try:
             return self._objects.tree(tree)
-        except (ObjectMissing, ObjectDamaged):  # what was below it cannot be reached by anybody
+        except (ObjectMissing, ObjectDamaged):  # its children are unreachable without it
             return ()
 
     def _pieces(self, name: bytes) -> list[bytes]:
@@ -110,7 +113,7 @@ Answer = TypeVar("Answer")
 
 
 class StorageLoad(NamedTuple):
-    """How much is kept, and how much it should be at most."""
+    """Number of checkpoints, stored bytes, and the quota."""
 
     checkpoints: int
     kept_bytes: int
@@ -118,7 +121,7 @@ class StorageLoad(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """How much room a store takes, how much is left, and how much it should take at most."""
+    """Disk usage of a store."""
 
     checkpoints: int
     kept_bytes: int
@@ -129,12 +132,12 @@ class Usage(NamedTuple):
 
 
 class Pruned(NamedTuple):
-    """What went, or would go: checkpoints, and the bytes of what is kept, before and after."""
+    """Removed checkpoints, or those a trial would remove; stored bytes before and after."""
 
     checkpoints: tuple[Id, ...]
     bytes_before: int
     bytes_after: int
-    manual_kept: int = 0  # manual checkpoints that stay because nobody named them
+    manual_kept: int = 0  # manual checkpoints, kept unless asked for
 
 
 class _Limits(NamedTuple):
@@ -152,7 +155,7 @@ class _Plan(NamedTuple):
 
 
 def usage(store: Store) -> Usage:
-    """Say how much room a store takes, without reading what is in it."""
+    """Return the disk usage of a store, without reading its contents."""
     object_store = store.object_store
     there = _there(object_store)
     with os.scandir(object_store.directory) as entries:
@@ -169,7 +172,7 @@ def usage(store: Store) -> Usage:
 
 
 def load(store: Store) -> StorageLoad:
-    """The part of `usage` that says whether something must go; it is asked after every deed."""
+    """Return the figures that decide whether to prune; cheap, as it runs after every operation."""
     object_store = store.object_store
     there = _there(object_store)
     return StorageLoad(
@@ -196,11 +199,11 @@ def prune(  # noqa: PLR0913  # limits, all by keyword
     is_trial: bool = False,
     on_progress: ProgressCallback = ignore_progress,
 ) -> Pruned:
-    """Remove old checkpoints, and give back the room of what only they needed.
+    """Remove old checkpoints and reclaim the space of objects that only they needed.
 
-    What is more than `keep_min` goes by its age; below that, only what is above the quota. What
-    is in use stays in any case, and so do manual checkpoints unless `with_manual`. A trial says
-    what would go, and how much the rest would take.
+    Checkpoints beyond `keep_min` are removed by age; below that, only those above the quota.
+    Checkpoints in `in_use` are kept, and manual ones unless `with_manual`. A trial changes nothing
+    and returns the plan.
     """
     object_store = store.object_store
     before = _bytes(object_store)
@@ -223,7 +226,7 @@ def prune(  # noqa: PLR0913  # limits, all by keyword
 
 
 def _plan(objects: Objects, limits: _Limits) -> _Plan:
-    """What goes: first the surplus, then from the other end as much as is above the quota."""
+    """Remove the surplus, then the least valuable checkpoints until the rest fits the quota."""
     named = {made.id: (name, made) for name, made in named_checkpoints(objects)}
     all_made = [made for _, made in named.values()]
     order = prune_order(all_made, in_use=limits.in_use, with_manual=limits.with_manual)
@@ -254,13 +257,13 @@ def _plan(objects: Objects, limits: _Limits) -> _Plan:
 def _by_retention_priority(
     checkpoints: list[Checkpoint], order: tuple[Id, ...]
 ) -> Iterator[Checkpoint]:
-    """What stays in any case, then what may go, the last to go first."""
+    """Checkpoints that must stay, then removable ones, the last to be removed first."""
     turns = {id: turn for turn, id in enumerate(order)}
     yield from sorted(checkpoints, key=lambda made: -turns.get(made.id, len(turns)))
 
 
 def _write_tombstone(objects: Objects, plan: _Plan) -> bytes | None:
-    """Write down what counts no more; return the name of what says so, if there is anything."""
+    """Record removed checkpoints; return the hash of the tombstone object."""
     roster = objects.rows.checkpoints
     roster.prune(plan.going.keys())
     objects.rows.stat_cache.forget_others(plan.needed)
@@ -271,9 +274,9 @@ def _write_tombstone(objects: Objects, plan: _Plan) -> bytes | None:
 def _worth_copying(
     object_store: ObjectStore, bytes_in: dict[int, int], *, is_over: bool
 ) -> list[tuple[bool, int, int]]:
-    """The segments of which much is not needed, first those that give back room at once.
+    """Return segments to compact, those that reclaim space soonest first.
 
-    Above the quota also those that are mostly needed, after all others.
+    Above the quota, mostly live segments are included after all others.
     """
     worth: list[tuple[bool, int, int]] = []
     for number in object_store.segments.numbers():
@@ -286,15 +289,15 @@ def _worth_copying(
 
 
 def _copy(object_store: ObjectStore, number: int, needed: Collection[bytes]) -> None:
-    """Have what is needed of a segment elsewhere, and then the segment no more."""
+    """Copy live objects out of a segment, then delete it."""
     _with_reserve(object_store, lambda objects: objects.leave(number, needed))
     segments = object_store.segments
-    if number != max(segments.numbers()):  # a number is never used again
+    if number != max(segments.numbers()):  # the newest stays, so that its number is not reused
         segments.drop(number)
 
 
 def _with_reserve(object_store: ObjectStore, work: Callable[[Objects], Answer]) -> Answer:
-    """Change something; on a full disk with the room that was kept back for such a moment."""
+    """Run a change; on a full disk once more, after `change` has released the reserve."""
     try:
         return object_store.change(work)
     except (DiskFull, DiskQuota):

@@ -1,7 +1,7 @@
-"""All that is kept of one project: objects, trees and checkpoints, for the one who holds it.
+"""Store of one project: objects, trees and checkpoints, behind the workbench lock.
 
-A checkpoint is acknowledged when its segment is synced, and not before. The index follows; if the
-power fails between the two, the next opening takes note of what the segments hold.
+A checkpoint is acknowledged once its segment is synced. The index follows; after a power loss
+between the two, the next opening indexes the new records (`objects.index_rebuild`).
 """
 
 from __future__ import annotations
@@ -52,25 +52,23 @@ from holdfast.workbench.scan.partial_scan import PartialScan
 from holdfast.workbench.scan.scanner import ScanTarget, TreeScanner
 from holdfast.world import IdMaker, disk_failure
 
-# What is kept of one project, for whoever only reads it.
-
-_COMPARED_MAX = 4  # so many comparisons are remembered: whoever publishes asks again and again
-_CHANGES_MAX = 10_000  # unless more differs than that
+_COMPARED_MAX = 4  # cached comparisons: a publish repeats the same few
+_CHANGES_MAX = 10_000  # larger results are not cached
 
 
 class StoreReader:
-    """The checkpoints of a project, and all that is in them."""
+    """Read access to the checkpoints of a project and their contents."""
 
     def __init__(self, object_store: ObjectStore) -> None:
         self.object_store = object_store
         self._compared: dict[tuple[bytes, bytes], tuple[PathChange, ...]] = {}
 
     def checkpoints(self) -> tuple[Checkpoint, ...]:
-        """All checkpoints, the newest first."""
+        """All checkpoints, newest first."""
         return self.object_store.read(all_checkpoints)
 
     def find(self, id: str) -> Checkpoint:
-        """The checkpoint of an id; raise CheckpointMissing if there is none."""
+        """Return a checkpoint by id; raises CheckpointMissing."""
 
         def work(objects: Objects) -> Checkpoint:
             name = objects.rows.checkpoints.find(id)
@@ -81,13 +79,13 @@ class StoreReader:
         return self.object_store.read(work)
 
     def uncovered(self, checkpoint: Checkpoint) -> tuple[UncoveredPath, ...]:
-        """Every path that a checkpoint does not cover, with the reason."""
+        """Return every path that a checkpoint does not cover, with the reason."""
         return self.object_store.read(
             lambda objects: tuple(uncovered_paths(checkpoint.tree, objects.tree))
         )
 
     def changes(self, before: Checkpoint, after: Checkpoint) -> tuple[PathChange, ...]:
-        """Every path at which two checkpoints differ; costs what has changed."""
+        """Return every path at which two checkpoints differ; costs what has changed."""
         pair = before.tree, after.tree
         if before.tree == after.tree:
             return ()
@@ -103,29 +101,29 @@ class StoreReader:
     def changes_near(
         self, before: Checkpoint, after: Checkpoint, only: Collection[RelativePath]
     ) -> tuple[PathChange, ...]:
-        """The same at these paths, below and above them; costs what has changed there."""
+        """Return the changes at, below and above the paths in `only`; costs what changed there."""
         return self.object_store.read(
             lambda objects: tuple(changes(before.tree, after.tree, objects.tree, only))
         )
 
     def node(self, checkpoint: Checkpoint, path: RelativePath) -> Node | None:
-        """What a checkpoint has at a path."""
+        """Return the node at a path of a checkpoint."""
         return self.object_store.read(lambda objects: node_at(checkpoint.tree, path, objects.tree))
 
     def content(self, name: bytes) -> Generator[bytes]:
-        """The content of a file, piece by piece, each checked before it is given out."""
+        """Yield the content of a file in pieces, each verified before it is yielded."""
         return content(name, lambda one: self.object_store.read(lambda objects: objects.get(one)))
 
 
 def all_checkpoints(objects: Objects) -> tuple[Checkpoint, ...]:
-    """All checkpoints that can be read, the newest first; what is spoiled spoils nothing else."""
+    """All readable checkpoints, newest first; a damaged one is skipped."""
     return tuple(made for _, made in named_checkpoints(objects))
 
 
 def named_checkpoints(
     objects: Objects, most: int | None = None
 ) -> Iterator[tuple[bytes, Checkpoint]]:
-    """The same, or the newest of them, with the name of the object that each of them is."""
+    """Yield readable checkpoints with their object hash, newest first, at most `most`."""
     roster = objects.rows.checkpoints
     for _, name in roster.all() if most is None else roster.newest(most):
         with suppress(ObjectDamaged, ObjectMissing):
@@ -135,7 +133,7 @@ def named_checkpoints(
 __all__ = ["RESCUED", "CheckpointSource", "Ports", "Store"]
 
 RESCUED = "rescued"
-"""The origin of what was kept by itself, and is no state of a whole project."""
+"""Origin of rescued files: such a checkpoint is not a state of the whole project."""
 
 Answer = TypeVar("Answer")
 
@@ -144,12 +142,13 @@ _PRECONDITIONS = {Occasion.PUBLISH, Occasion.PRE_RESTORE}
 
 
 class CheckpointSource(NamedTuple):
-    """What a checkpoint is made of: a directory, and how much of it must be looked at.
+    """What a checkpoint is made of: a directory, and how much of it must be scanned.
 
-    Origins have names, because what was seen of one says nothing about another. `dirty` is what may
-    have changed since the last checkpoint of this origin; None is anything. If all is as it is in
-    `like`, that is the answer, and no checkpoint is made. `hides_mapped_writes`: the times of its
-    files do not tell of writes through `mmap`, although its file system does not say so.
+    `origin` names the stat cache, which must not be shared between directories. `dirty` lists paths
+    that may have changed since the last checkpoint of this origin; None means any. If the tree
+    equals that of `like`, that checkpoint is returned and none is made. `hides_mapped_writes`:
+    writes through mmap do not change the times of its files, although the file system type does not
+    show it.
     """
 
     directory: Path
@@ -162,7 +161,7 @@ class CheckpointSource(NamedTuple):
 
 
 class Store(StoreReader):
-    """The store of one project; whoever opened it has it alone until it is closed."""
+    """Store of one project, opened exclusively."""
 
     def __init__(self, object_store: ObjectStore) -> None:
         super().__init__(object_store)
@@ -171,26 +170,27 @@ class Store(StoreReader):
 
     @classmethod
     def open(cls, directory: Path, ports: Ports | None = None, *, patience: float = 0.0) -> Self:
-        """Open or make a store, and take note of what a crash left.
+        """Open or create a store, and index what a crash left in the segments.
 
-        Raises WorkbenchHeld if another process has it, and does not let go for `patience` seconds.
+        Raises WorkbenchHeld if another process holds the lock for `patience` seconds.
         """
         return cls(ObjectStore.open(directory, ports or Ports(), patience=patience))
 
     def transaction(self, work: Callable[[], Answer]) -> Answer:
-        """Do several things to the store as one: all of it is durable by one sync, or nothing is.
+        """Run several operations as one: durable by one sync, or rolled back.
 
-        If something that is kept turns out to be spoiled, it may be done a second time.
+        `work` may run twice, if a stored object turns out to be damaged.
         """
         return self.object_store.change(lambda _: work())
 
     def checkpoint(
         self, source: CheckpointSource, occasion: Occasion = Occasion.MANUAL, message: str = ""
     ) -> Checkpoint:
-        """Keep a whole directory as it is; durable when it returns, nothing when it raises.
+        """Store a whole directory; durable on return, rolled back when it raises.
 
-        Only if the index alone could not be written, the next opening finds it after all. Where
-        something must not be done without it, what goes wrong is a CheckpointCreateFailed.
+        If only the index could not be written, the next opening finds the checkpoint after all. For
+        a checkpoint that precedes a publish or restore, failures are raised as
+        CheckpointCreateFailed.
         """
 
         def work(objects: Objects, root: int) -> Checkpoint:
@@ -203,9 +203,9 @@ class Store(StoreReader):
         return self._beneath(source, occasion, work)
 
     def look(self, source: CheckpointSource) -> Checkpoint:
-        """What a directory is now; all that is in it is kept, but it is no checkpoint yet.
+        """Scan a directory and store its objects, without recording a checkpoint.
 
-        It becomes one by `record_checkpoint`; else it goes with the next pruning.
+        `record_checkpoint` makes it one; otherwise the next pruning removes it.
         """
 
         def work(objects: Objects, root: int) -> Checkpoint:
@@ -215,9 +215,9 @@ class Store(StoreReader):
         return self._beneath(source, Occasion.AUTO, work)
 
     def layout(self, origin: str, coverage: Coverage = EVERYTHING) -> bytes:
-        """A token of the directories of an origin when it was last looked at as a whole.
+        """Return a token of the directory inodes of an origin at its last full scan.
 
-        It changes whenever one of them is another one than before, also if nothing in it differs.
+        It changes whenever a directory is replaced, even by one with equal content.
         """
         name = f"{origin} {coverage.mark}"
         return self.object_store.read(lambda objects: objects.rows.stat_cache.layout(name))
@@ -230,10 +230,10 @@ class Store(StoreReader):
         occasion: Occasion = Occasion.AUTO,
         message: str = "",
     ) -> Checkpoint:
-        """Keep the tree of `over` with what is now at the touched paths below a directory.
+        """Store the tree of `over`, updated at the touched paths from a directory.
 
-        It is what `checkpoint` would keep, if nothing differs anywhere else; costs what was
-        touched. The mode of every directory on the way is looked at, too.
+        Equals `checkpoint` if nothing else differs; costs what was touched. Modes of all
+        directories on the way are updated, too.
         """
         ways = touched_tree(touched)
 
@@ -255,7 +255,7 @@ class Store(StoreReader):
         occasion: Occasion = Occasion.AUTO,
         message: str = "",
     ) -> Checkpoint:
-        """Keep the tree `now`, except at touched paths, where it is as in `kept`."""
+        """Store the tree `now`, with touched paths taken from `kept`."""
         ways = touched_tree(touched)
 
         def work(objects: Objects) -> Checkpoint:
@@ -267,15 +267,15 @@ class Store(StoreReader):
         return self.object_store.change(work)
 
     def record_checkpoint(self, seen: Checkpoint, occasion: Occasion, message: str) -> Checkpoint:
-        """Keep the tree of a checkpoint on another occasion."""
+        """Record the tree of a checkpoint under another occasion."""
         totals = Totals(seen.files, seen.size, seen.uncovered)
         made = self._made(seen.origin, occasion, message, seen.tree, totals)
         return self.object_store.change(lambda objects: _put(objects, made))
 
     def put_content(self, data: Iterable[bytes]) -> tuple[bytes, int]:
-        """Keep what comes in parts of any length as one content; return its name and size.
+        """Store chunks of any size as one content; return its hash and size.
 
-        It is durable when this returns, and goes with the next pruning unless a checkpoint has it.
+        Durable on return. The next pruning removes it unless a checkpoint refers to it.
         """
         return split_content(
             data,
@@ -283,10 +283,9 @@ class Store(StoreReader):
         )
 
     def keep(self, root: int, name: bytes) -> Node | None:
-        """Keep what stands at a name below an open directory, with all below it; None if nothing.
+        """Store an entry of an open directory, with all below it, as a RESCUED checkpoint.
 
-        It becomes a checkpoint of its own, of the origin `RESCUED`. What cannot be read is not
-        kept: its node says that it is not covered.
+        Returns None if the entry does not exist. Unreadable parts become uncovered nodes.
         """
         ways = TouchedTree(below={name: TouchedTree(is_touched=True, is_whole=True)})
         source = CheckpointSource(Path(), origin=RESCUED)
@@ -304,7 +303,7 @@ class Store(StoreReader):
         return self.object_store.change(work)
 
     def close(self) -> None:
-        """Let others have it."""
+        """Close the store and release its lock."""
         self.object_store.close()
 
     def __enter__(self) -> Self:
@@ -319,7 +318,7 @@ class Store(StoreReader):
         occasion: Occasion,
         work: Callable[[Objects, int], Checkpoint],
     ) -> Checkpoint:
-        """Do something to a directory that is opened for it."""
+        """Run `work` with an open descriptor of the source directory."""
         try:
             try:
                 root = os.open(source.directory, _OPEN)

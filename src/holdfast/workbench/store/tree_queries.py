@@ -1,4 +1,4 @@
-"""What is asked of the store: parts of trees, texts, trees with a change."""
+"""Queries on stored trees: checkpoints by prefix, subtrees, texts, and derived trees."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from holdfast.workbench.objects.objects import Objects
 from holdfast.workbench.store.store import Store, named_checkpoints
 
 BASE = "base"
-"""The origin of what a draft is counted from, and that no project ever was."""
+"""Origin of the computed base of a draft, which is not a state of any project."""
 
-_LOOKED_AT_MAX = 32  # older ones than that are not worth the search
+_LOOKED_AT_MAX = 32  # an older one is rarely equal, so the search stops here
 
 
 def find_checkpoint(store: Store, id: str) -> Checkpoint:
-    """The checkpoint of an id, or of the beginning of just one."""
+    """Return the checkpoint with an id or a unique prefix of it; raises CheckpointMissing."""
     with suppress(IdInvalid, CheckpointMissing):
         return store.find(check_id(id, PREFIX))
     every = store.object_store.read(lambda objects: objects.rows.checkpoints.all())
@@ -39,7 +39,7 @@ def find_checkpoint(store: Store, id: str) -> Checkpoint:
 
 
 def latest(store: Store, origin: str) -> Checkpoint | None:
-    """The newest checkpoint of an origin, if it is not long ago."""
+    """Return the newest checkpoint of an origin among the most recent ones."""
 
     def work(objects: Objects) -> Checkpoint | None:
         recent = named_checkpoints(objects, _LOOKED_AT_MAX)
@@ -51,9 +51,9 @@ def latest(store: Store, origin: str) -> Checkpoint | None:
 def entries_below(
     store: Store, checkpoint: Checkpoint, path: RelativePath
 ) -> dict[RelativePath, PathEntry]:
-    """All that a checkpoint has at a path and below it; what it does not cover is something else.
+    """Return all entries of a checkpoint at a path and below it.
 
-    Something that nobody can store, to be exact: whoever plans to change it finds out.
+    Uncovered paths are entries of kind SPECIAL, which no plan can replace.
     """
 
     def work(objects: Objects) -> dict[RelativePath, PathEntry]:
@@ -66,14 +66,14 @@ def entries_below(
 def combined(
     store: Store, now: Checkpoint, kept: Checkpoint, paths: Iterable[RelativePath]
 ) -> Checkpoint:
-    """What a draft may be counted from: one checkpoint, and another one at these paths."""
+    """Store `now` with these paths taken from `kept`, as a base of a draft."""
     return store.combine(replace(now, origin=BASE), kept, TouchedPaths(paths=frozenset(paths)))
 
 
 def tree_with_entries(
     store: Store, over: Checkpoint, entries: Mapping[RelativePath, PathEntry | None]
 ) -> Checkpoint:
-    """What a draft may be counted from: one checkpoint, but with these entries."""
+    """Store `over` with these entries replaced, as a base of a draft."""
     tree = store.object_store.change(lambda objects: small_tree(entries, objects.put_tree))
     return combined(store, over, replace(over, tree=tree), entries)
 
@@ -81,7 +81,7 @@ def tree_with_entries(
 def uncovered_entries(
     store: Store, base: Checkpoint, theirs: Checkpoint, ours: Checkpoint
 ) -> dict[RelativePath, ThreeEntries]:
-    """What stands where one of three checkpoints is not covered, and they may differ."""
+    """Return entries that differ at paths which one of three checkpoints does not cover."""
     three = (base, theirs, ours)
     paths = {each.path for one in three if one.uncovered for each in store.uncovered(one)}
     found = {path: three_entries(*(store.node(one, path) for one in three)) for path in paths}
@@ -89,7 +89,7 @@ def uncovered_entries(
 
 
 def store_contents(store: Store, data: Sequence[bytes]) -> list[tuple[bytes, int]]:
-    """Keep several contents at once, durably; return the name and the size of each."""
+    """Store several contents in one transaction; return hash and size of each."""
     if not data:
         return []
     return store.object_store.change(
@@ -98,7 +98,7 @@ def store_contents(store: Store, data: Sequence[bytes]) -> list[tuple[bytes, int
 
 
 def text_of(store: Store, entry: PathEntry | None) -> bytes | None:
-    """The content of a file, if it is one and not too long to be looked at line by line."""
+    """Return the content of a file; None if it is not a file or too large for a line diff."""
     if entry is None or entry.kind is not EntryKind.FILE or entry.size > MERGE_BYTES_MAX:
         return None
     return b"".join(store.content(entry.content))

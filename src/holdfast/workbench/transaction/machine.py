@@ -1,19 +1,21 @@
-"""Carry a transaction out, or undo it, one act at a time: publish, restore and batches.
+"""Transaction machine: plan, execute and undo changes of many paths. Pure.
 
-    look, stage ──▶ prepared ──every operation──▶ committed ──▶ rescue, tell, clean up
-                       │                                              ▲
-                       └── conflict, failure or kill ──▶ undone ──────┘
+    check, stage ──▶ prepared ──every operation──▶ committed ──▶ rescue, report, clean up
+                        │                                              ▲
+                        └── conflict, failure or kill ──▶ undone ──────┘
 
-The marker on disk knows these three states and nothing of how far one came. Nothing here touches
-a disk: `publish` and `recover` yield what must be done and are sent what came of it. Whoever
-carries the acts out may be killed before and after each of them, and runs `recover` next time.
-An act that fails ends the run: close it, read the marker again, and run `recover`.
+`publish` and `recover` are generators: they yield steps and are sent the result of each. The
+executor may be killed before or after any step; `recover` then continues from the marker. A step
+that fails ends the generator: close it, read the marker again, and run `recover`.
 
-Decide how one operation is undone, from nothing but what is found.
+Invariants:
 
-The person may save, delete or create at any moment, also while we undo. So nobody relies on what
-they did a moment ago: whoever undoes looks, takes one atomic step, and looks again, until there
-is nothing to do. Killed in between, the next one begins by looking, too.
+- The marker on disk holds one of three states, not a position in the list of operations.
+  Progress is found by inspecting paths and slots; nothing is logged between operations.
+- Every operation is one atomic system call between a path and its slot in the stage. Content
+  that comes out of a path is compared afterwards; foreign content is stored (rescued).
+- Undo inspects, takes one atomic action, and inspects again, until nothing is left to do: the
+  user may save, delete or create files at any moment, also during an undo.
 """
 
 from __future__ import annotations
@@ -31,8 +33,6 @@ from msgspec.structs import replace
 from holdfast.nouns import RelativePath
 from holdfast.workbench.model import EntryKind, PathChange, PathEntry
 
-# Lay out what a transaction does to the project: which operations, in which order.
-
 _ENTERABLE = 0o300  # what its owner needs to make and remove names in a directory
 _OPEN = 0o700
 _PERMISSIONS = 0o777
@@ -41,7 +41,7 @@ ACCESS = b"system.posix_acl_access"  # to set it is to set the permissions, in o
 
 
 class Verb(StrEnum):
-    """One atomic thing that is done to one path."""
+    """Kind of an operation; one atomic system call at one path."""
 
     SWAP = "swap"  # the staged entry and the one at the path change places
     PUT = "put"  # the staged entry goes where nothing is
@@ -51,10 +51,9 @@ class Verb(StrEnum):
 
 
 class PathOperation(Struct, frozen=True, gc=False):
-    """One step of a transaction, with all that undoing it needs to know.
+    """One operation of a transaction, with all that undoing it requires.
 
-    Each has a slot of its own in the stage. What is in it, and what is at the path, tell at any
-    time whether the operation was carried out: nobody has to write down how far they came.
+    Each has its own slot in the stage. The contents of slot and path show whether it was executed.
     """
 
     verb: Verb
@@ -65,17 +64,17 @@ class PathOperation(Struct, frozen=True, gc=False):
 
     @property
     def stages(self) -> bool:
-        """Whether its slot must hold the new entry before anything begins."""
+        """Whether the slot must hold the new entry before the transaction begins."""
         return self.verb is Verb.SWAP or self.verb is Verb.PUT
 
 
 def plan_operations(
     changes: Iterable[PathChange], *, can_exchange: bool = True
 ) -> tuple[PathOperation, ...]:
-    """The operations that make these changes, so ordered that each finds what it needs.
+    """Return the operations for these changes, ordered so that each finds its preconditions.
 
-    Without an exchange of names in one step, a changed file is taken away and the new one put in
-    its place: for a moment there is none, but whatever a person saved just then is never lost.
+    Without RENAME_EXCHANGE a changed file is taken away and the new one put in its place: the path
+    is missing for a moment, but a concurrent save is never lost.
     """
     changes = sorted(changes, key=lambda change: change.path)
     assert len({change.path for change in changes}) == len(changes), "one change for each path"
@@ -89,7 +88,7 @@ def plan_operations(
 def _steps(change: PathChange, can_exchange: bool) -> Iterator[PathOperation]:
     before, after = change.before, change.after
     specials = [one for one in (before, after) if one and one.kind is EntryKind.SPECIAL]
-    assert not specials, f"{change.path} is nothing that can be stored"
+    assert not specials, f"{change.path} is a special file"
     if before and after and before.is_directory and after.is_directory:
         yield from _adjustments(change.path, before, after)
         return
@@ -110,16 +109,16 @@ def _steps(change: PathChange, can_exchange: bool) -> Iterator[PathOperation]:
 
 
 def _open(directory: PathEntry) -> PathEntry:
-    """As it is while something is put into it or taken out of it."""
+    """Mode of a directory while entries are added or removed."""
     return replace(directory, mode=directory.mode | _OPEN)
 
 
 def _adjustments(
     path: RelativePath, before: PathEntry, after: PathEntry
 ) -> Iterator[PathOperation]:
-    """One step for all that one system call changes: a kill leaves none of them half done.
+    """Yield one operation for each system call: a kill leaves none half done.
 
-    A mode that opens the directory comes first, any other last: it may rule out the rest.
+    A mode that opens the directory comes first, any other last, because it may forbid the rest.
     """
     have, opened = before, replace(before, mode=after.mode)
     first = PathOperation(Verb.ADJUST, path, before, opened, 0)
@@ -142,9 +141,9 @@ def _adjustments(
 
 
 def _ordered(steps: list[PathOperation]) -> list[PathOperation]:
-    """What opens directories, then what removes, from below; then what puts, from above.
+    """Order: open directories, exchange, remove bottom-up, put top-down, then restrict directories.
 
-    The adjustments of one directory stay in their order.
+    Adjustments of one directory keep their order.
     """
     first = [step for step in steps if step.verb is Verb.ADJUST and _opens(step)]
     last = [step for step in steps if step.verb is Verb.ADJUST and not _opens(step)]
@@ -160,14 +159,14 @@ def _ordered(steps: list[PathOperation]) -> list[PathOperation]:
 
 
 def _opens(step: PathOperation) -> bool:
-    """Whether names can be made in a directory after it, and could not before."""
+    """Whether an operation makes a directory writable that was not."""
     assert step.before and step.after
     opened = step.after.mode & _ENTERABLE == _ENTERABLE
     return opened and step.before.mode & _ENTERABLE != _ENTERABLE
 
 
 class PathAction(StrEnum):
-    """One atomic step at a path of the project; it is refused when the world is not as thought."""
+    """One atomic action at a path; it is refused if its precondition does not hold."""
 
     EXCHANGE = "exchange"  # path and slot change places; both must be there
     PUT = "put"  # from the slot to the path, where nothing may be
@@ -180,14 +179,14 @@ class PathAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What is found for one operation."""
+    """Entries found at the path and in the slot of an operation."""
 
     at_path: PathEntry | None
     in_slot: PathEntry | None
 
 
 def next_undo_action(operation: PathOperation, observed: Observation) -> PathAction | None:
-    """The step that brings the path closer to how it was; None when it is, or is theirs."""
+    """Return the next action that undoes an operation; None if done or overtaken by the user."""
     match operation.verb:
         case Verb.SWAP:
             return _unswap(operation, observed)
@@ -203,19 +202,19 @@ def next_undo_action(operation: PathOperation, observed: Observation) -> PathAct
 
 
 def is_foreign(operation: PathOperation, in_slot: PathEntry | None) -> bool:
-    """Whether what is in the slot is something of the person's that may be nowhere else."""
+    """Whether a slot holds content of the user that may exist nowhere else."""
     if operation.verb is Verb.REMOVE_DIRECTORY:
-        return False  # at most a directory that somebody was about to make again
+        return False  # at most an empty directory from an interrupted undo
     return in_slot not in (None, operation.before, operation.after)
 
 
 def _unswap(operation: PathOperation, observed: Observation) -> PathAction | None:
     if observed.in_slot is None or observed.at_path is None or observed.in_slot == operation.after:
-        return None  # not begun or undone already; or they deleted the file, which is their right
+        return None  # not executed, already undone, or the user deleted the file
     if observed.in_slot == operation.before:
         return PathAction.EXCHANGE if observed.at_path == operation.after else None
-    # Theirs came out: they had saved just before. Whatever of ours is in its place goes; if they
-    # saved once more, the later one stays.
+    """Return the next undo action; None if the operation is undone or the user changed the path."""
+    # they saved once more: then the newer version stays at the path.
     is_newer = (
         observed.in_slot.mtime_ns > observed.at_path.mtime_ns and not observed.at_path.is_directory
     )
@@ -231,16 +230,16 @@ def _unput(operation: PathOperation, observed: Observation) -> PathAction | None
     if observed.at_path == operation.after == observed.in_slot:
         return (
             PathAction.TAKE
-        )  # if it is one file of two names, who put it there was killed halfway
+        )  # one file with two names: a move without renameat2 was killed halfway
     theirs_came_out = is_foreign(operation, observed.in_slot) and observed.at_path is None
     return PathAction.PUT if theirs_came_out else None
 
 
-_STEPS_MAX: Final = 16  # each needs a person who saves between two system calls
+_STEPS_MAX: Final = 16  # each retry needs a save between two system calls
 
 
 class TransactionState(StrEnum):
-    """How far the transaction of a marker has come."""
+    """Persistent state of a transaction."""
 
     PREPARED = "prepared"  # all is staged; some operations may have been carried out
     COMMITTED = "committed"  # all of them were: only tidying is left
@@ -248,13 +247,13 @@ class TransactionState(StrEnum):
 
 
 Facts = Mapping[str, object]
-"""What is written down of a deed, in values that JSON has."""
+"""Facts recorded about an operation, as JSON values."""
 
 _NONE: Final[Facts] = MappingProxyType({})
 
 
 class Purpose(NamedTuple):
-    """By what a transaction is known, and what whoever ends it must know of it."""
+    """Key of a transaction, and the facts that whatever ends it must record."""
 
     key: str
     facts: Facts = _NONE
@@ -262,7 +261,7 @@ class Purpose(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """What is on disk while there is a transaction to reconcile."""
+    """Persistent record of a transaction that is not finished."""
 
     key: str
     state: TransactionState
@@ -271,8 +270,6 @@ class Marker:
 
 
 class TransactionResult(StrEnum):
-    """Which way a transaction went."""
-
     NOTHING = "nothing"  # there was none
     FINISHED = "finished"
     UNDONE = "undone"
@@ -280,7 +277,7 @@ class TransactionResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TransactionOutcome:
-    """How a transaction ended, and what of the person's was met on the way."""
+    """How a transaction ended, and which concurrent changes it met."""
 
     result: TransactionResult
     key: str = ""  # whose it was
@@ -289,72 +286,72 @@ class TransactionOutcome:
     rescued: tuple[
         RelativePath, ...
     ] = ()  # where something of theirs came out that is in the store
-    is_tidy: bool = True  # else the next one to open the project tells and cleans up
+    is_tidy: bool = True  # else the next opening reports and cleans up
     facts: Facts = field(default_factory=dict[str, object])  # what it was for, if it is told
 
 
 class MakeStage(Struct, frozen=True, gc=False):
-    """Make a stage in which there is nothing, also if there is one of somebody who died."""
+    """Create an empty stage, replacing one that a crash left."""
 
 
 class StageEntry(Struct, frozen=True, gc=False):
-    """Write the new entry of an operation into its slot; it need not be durable yet."""
+    """Write the new entry of an operation into its slot; not durable before `SyncAll`."""
 
     operation: PathOperation
 
 
 class QuickCheckPath(Struct, frozen=True, gc=False):
-    """Say what is at the path of an operation; a file whose size, mode and time fit is as expected.
+    """Inspect a path; a file with the expected size, mode and mtime is not read.
 
-    Only before anything has begun: what comes out of the path is looked at by its content.
+    Only before the first operation: later decisions compare content.
     """
 
     operation: PathOperation
 
 
 class InspectPath(Struct, frozen=True, gc=False):
-    """Say what is at the path of an operation, by content; answered with that, or None."""
+    """Return the entry at the path of an operation, by content, or None."""
 
     operation: PathOperation
 
 
 class InspectSlot(Struct, frozen=True, gc=False):
-    """Say what is in the slot of an operation, by content; answered with that, or None."""
+    """Return the entry in the slot of an operation, by content, or None."""
 
     operation: PathOperation
 
 
 class Apply(Struct, frozen=True, gc=False):
-    """Take one atomic step; answered with whether it was possible."""
+    """Execute one action; the result says whether its precondition held."""
 
     action: PathAction
     operation: PathOperation
 
 
 class SyncAll(Struct, frozen=True, gc=False):
-    """Make durable whatever was done before, files and names alike."""
+    """Make all previous steps durable, contents and names."""
 
 
 class WriteMarker(Struct, frozen=True, gc=False):
-    """Replace the marker, durably and in one step; without a state, remove it."""
+    """Replace the marker durably and atomically; None removes it."""
 
     state: TransactionState | None
 
 
 class Rescue(Struct, frozen=True, gc=False):
-    """Keep what is in the slot of an operation in the store, durably."""
+    """Store the content of a slot durably as a checkpoint."""
 
     operation: PathOperation
 
 
 class ReportOutcome(Struct, frozen=True, gc=False):
-    """Write the outcome down, durably; after a kill it may be asked again."""
+    """Record the outcome durably; may be repeated after a kill."""
 
     outcome: TransactionOutcome
 
 
 class DropStage(Struct, frozen=True, gc=False):
-    """Remove the stage and all that is in it, if it is there."""
+    """Remove the stage with its contents, if it exists."""
 
 
 Inspect = QuickCheckPath | InspectPath | InspectSlot
@@ -374,7 +371,7 @@ StepGenerator = Generator[Step, StepResult, TransactionOutcome]
 
 
 def publish(operations: tuple[PathOperation, ...], key: str) -> StepGenerator:
-    """Bring all operations into effect, or none: if the project is not as expected, undo all."""
+    """Execute all operations; if a path is not as expected, undo all of them."""
     conflicts = yield from _unexpected(operations, QuickCheckPath)
     if conflicts:
         return TransactionOutcome(TransactionResult.UNDONE, key, conflicts)
@@ -383,6 +380,7 @@ def publish(operations: tuple[PathOperation, ...], key: str) -> StepGenerator:
         if operation.stages:
             yield StageEntry(operation)
     yield SyncAll()
+    # From here on a crash is undone from the marker; everything it needs is staged and synced.
     yield WriteMarker(TransactionState.PREPARED)
     for operation in operations:
         if not (yield from _execute(operation)):
@@ -395,14 +393,14 @@ def publish(operations: tuple[PathOperation, ...], key: str) -> StepGenerator:
 
 
 def recover(marker: Marker | None) -> StepGenerator:
-    """Finish or undo what somebody else began; safe to be killed, and to be run again."""
+    """Finish or undo an interrupted transaction; idempotent."""
     if marker is None:
         yield DropStage()
         return TransactionOutcome(TransactionResult.NOTHING)
     if marker.state is TransactionState.PREPARED:
         yield from _undo(marker.operations)
         return (yield from _settle(dataclasses_replace(marker, state=TransactionState.UNDONE)))
-    # Who wrote it may have died before it was durable, and all that is tidied away relies on it.
+    # The writer may have died before the marker was durable, and the cleanup below relies on it.
     yield WriteMarker(marker.state)
     return (yield from _settle(marker))
 
@@ -410,7 +408,10 @@ def recover(marker: Marker | None) -> StepGenerator:
 def _unexpected(
     operations: tuple[PathOperation, ...], look: type[QuickCheckPath | InspectPath]
 ) -> Generator[Step, StepResult, tuple[RelativePath, ...]]:
-    """The paths that are not as they were; most conflicts are seen so before anything begins."""
+    """Return paths that differ from their expected entry.
+
+    Finds most conflicts before any change.
+    """
     first: dict[RelativePath, PathOperation] = {}
     for operation in operations:
         first.setdefault(operation.path, operation)
@@ -423,14 +424,14 @@ def _unexpected(
 
 
 def _execute(operation: PathOperation) -> Generator[Step, StepResult, bool]:
-    """Do it, then look at what came out: only that tells whether somebody was faster."""
+    """Execute an operation and inspect what came out: only that reveals a concurrent save."""
     if operation.verb is Verb.ADJUST:
         is_expected = (yield InspectPath(operation)) == operation.before
         return is_expected and (yield Apply(PathAction.ADJUST, operation)) is True
     if (yield Apply(_FORWARD[operation.verb], operation)) is not True:
         return False
     if operation.verb not in _FILLED:
-        return True  # there was nothing that could have come out
+        return True  # the slot was not filled
     return (yield InspectSlot(operation)) == operation.before
 
 
@@ -456,12 +457,12 @@ def _undo_one(operation: PathOperation) -> Generator[Step, StepResult, None]:
         observed = Observation(at_path, _entry((yield InspectSlot(operation))))
         action = next_undo_action(operation, observed)
         if action is None or observed == before:
-            return  # or it cannot be done: something of theirs is in the way, and stays
+            return  # done, or blocked by a file of the user, which stays
         before = None if (yield Apply(action, operation)) is True else observed
 
 
 def _settle(marker: Marker, conflicts: tuple[RelativePath, ...] = ()) -> StepGenerator:
-    """Keep what is only in the stage, tell, and tidy up; the transaction is over already."""
+    """Rescue foreign content, report, and clean up; the outcome is already decided."""
     is_committed = marker.state is TransactionState.COMMITTED
     rescued: set[RelativePath] = set()
     for operation in marker.operations:
