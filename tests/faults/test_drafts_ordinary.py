@@ -26,11 +26,11 @@ pytestmark = [
     "files",
     [
         ["tests/workbench/draft/test_drafts.py"],
-        ["tests/workbench/draft/test_mounting.py", "tests/workbench/draft/test_view.py"],
+        ["tests/workbench/draft/test_overlay_mount.py", "tests/workbench/draft/test_view.py"],
         [
             "tests/confine/place/test_remount.py",
-            "tests/workbench/draft/test_copying.py",
-            "tests/workbench/draft/test_copying_filling.py",
+            "tests/workbench/draft/test_project_copy.py",
+            "tests/workbench/draft/test_project_copy_data.py",
             "tests/workbench/draft/test_drafts_premises.py",
             "tests/workbench/git/test_repository_worktrees.py",
             "tests/workbench/scan/test_overlay_reader.py",

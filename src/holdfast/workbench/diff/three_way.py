@@ -1,7 +1,7 @@
 """Three-way decision for each path of a publish, and the seal of a draft. Pure.
 
-*base* is the project when the draft began, *theirs* the project now, *ours* the draft. A merge never
-writes to the project: it goes into the draft, to be reviewed there.
+*base* is the project when the draft began, *theirs* the project now, *ours* the draft. Merges never
+write to the project: they go into the draft, to be reviewed there.
 
 The seal is a hash over the draft's own changes: drafts with equal seals publish the same.
 Timestamps, and changes of the project at paths that the draft did not touch, do not affect it.

@@ -22,8 +22,8 @@ from holdfast.confine import PlaceSpec, end, is_within
 from holdfast.confine.failures import ForeignOwners, PlaceUnavailable
 from holdfast.failures import Failure
 from holdfast.nouns import Id, IdInvalid, PathInvalid, RelativePath, check_id
-from holdfast.workbench.draft.copying import copy_project
-from holdfast.workbench.draft.mounting import find_or_create_place
+from holdfast.workbench.draft.overlay_mount import find_or_create_place
+from holdfast.workbench.draft.project_copy import copy_project
 from holdfast.workbench.failures import (
     DraftDamaged,
     DraftMissing,

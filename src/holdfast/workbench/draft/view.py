@@ -21,7 +21,7 @@ from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.tree_changes import LayerEntry, OverlayLayer, nearest, touched
 from holdfast.workbench.draft.drafts import Drafts
-from holdfast.workbench.draft.mounting import (
+from holdfast.workbench.draft.overlay_mount import (
     drop_layer,
     find_or_create_place,
     layer_of,

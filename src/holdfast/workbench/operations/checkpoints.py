@@ -17,8 +17,7 @@ from holdfast.workbench.model import Checkpoint, Occasion, UncoveredPath
 from holdfast.workbench.operations.change_view import FileDiff, file_diffs, write_patch
 from holdfast.workbench.operations.open import Workbench
 from holdfast.workbench.operations.recovery import Recovered
-from holdfast.workbench.store.pruning import Pruned, Usage, load, prune, usage
-from holdfast.workbench.store.retention import KEEP_MIN
+from holdfast.workbench.store.pruning import KEEP_MIN, Pruned, Usage, load, prune, usage
 from holdfast.workbench.store.store import CheckpointSource
 from holdfast.workbench.store.tree_queries import find_checkpoint
 

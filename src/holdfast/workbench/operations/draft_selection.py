@@ -14,7 +14,7 @@ from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.three_way import ConflictReason, is_own_repository
 from holdfast.workbench.diff.tree_changes import is_stage
-from holdfast.workbench.draft.mounting import processes_in
+from holdfast.workbench.draft.overlay_mount import processes_in
 from holdfast.workbench.failures import DraftAmbiguous, DraftMissing
 from holdfast.workbench.handle import WorkbenchHandle, is_draft_in_use
 from holdfast.workbench.model import Draft, DraftMode, PathChange

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from holdfast.nouns import Id, IdInvalid, RelativePath, check_id
 from holdfast.workbench.diff.tree_changes import known_entry
-from holdfast.workbench.draft.copying import sync_all
 from holdfast.workbench.draft.drafts import PREFIX
+from holdfast.workbench.draft.project_copy import sync_all
 from holdfast.workbench.draft.view import DraftView
 from holdfast.workbench.failures import BatchStale, DraftDamaged, DraftMissing, RevisionMissing
 from holdfast.workbench.handle import WorkbenchHandle, draft_in_use

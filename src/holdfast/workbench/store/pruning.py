@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeVar
 
 from holdfast.nouns import Id
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
@@ -37,10 +37,55 @@ from holdfast.workbench.objects.formats import (
 from holdfast.workbench.objects.object_store import ObjectStore
 from holdfast.workbench.objects.objects import Objects
 from holdfast.workbench.objects.segments import Location
-from holdfast.workbench.store.retention import KEEP_MIN, prune_order, surplus
 from holdfast.workbench.store.store import Store, named_checkpoints
 from holdfast.world import disk_failure
 from holdfast.world.failures import DiskFull, DiskQuota
+
+KEEP_MIN: Final = 1000  # checkpoints kept while there is space
+
+_RANK: Final = {
+    Occasion.AUTO: 0,
+    Occasion.MANUAL: 1,
+    Occasion.PRE_RESTORE: 2,
+    Occasion.PUBLISH: 2,
+}
+assert _RANK.keys() == set(Occasion), "every occasion has a rank"
+
+
+def prune_order(
+    checkpoints: Sequence[Checkpoint], *, in_use: Collection[Id] = (), with_manual: bool = False
+) -> tuple[Id, ...]:
+    """Return removable checkpoints in order of removal: automatic before manual, old before new.
+
+    Excluded are checkpoints in use, the newest of all, the newest made by a publish and by a
+    restore, and manual ones unless `with_manual`.
+    """
+    manual = [] if with_manual else _of(checkpoints, Occasion.MANUAL)
+    kept = {
+        *in_use,
+        *(one.id for one in manual),
+        *_latest(checkpoints),
+        *_latest(_of(checkpoints, Occasion.PUBLISH)),
+    }
+    kept.update(_latest(_of(checkpoints, Occasion.PRE_RESTORE)))
+    prunable = [checkpoint for checkpoint in checkpoints if checkpoint.id not in kept]
+    prunable.sort(key=lambda one: (_RANK[one.occasion], one.at_ms, one.id))
+    return tuple(checkpoint.id for checkpoint in prunable)
+
+
+def surplus(order: Sequence[Id], *, count: int, keep_min: int = KEEP_MIN) -> tuple[Id, ...]:
+    """Return the checkpoints to remove even while there is space: those above `keep_min`."""
+    return tuple(order[: max(0, count - keep_min)])
+
+
+def _of(checkpoints: Iterable[Checkpoint], occasion: Occasion) -> list[Checkpoint]:
+    return [checkpoint for checkpoint in checkpoints if checkpoint.occasion is occasion]
+
+
+def _latest(checkpoints: Sequence[Checkpoint]) -> set[Id]:
+    """Return the newest as a set, empty if there is none."""
+    newest = sorted(checkpoints, key=lambda one: (one.at_ms, one.id))[-1:]
+    return {checkpoint.id for checkpoint in newest}
 
 
 class ReachableObjects:

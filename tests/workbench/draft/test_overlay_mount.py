@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.confine import Place, PlaceSpec, end
 from holdfast.confine.failures import PlaceUnavailable
-from holdfast.workbench.draft.mounting import (
+from holdfast.workbench.draft.overlay_mount import (
     drop_layer,
     find_or_create_place,
     layer_of,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.nouns import Id
 from holdfast.workbench.model import Checkpoint, Occasion
-from holdfast.workbench.store.retention import KEEP_MIN, prune_order, surplus
+from holdfast.workbench.store.pruning import KEEP_MIN, prune_order, surplus
 
 LETTERS = {
     "a": Occasion.AUTO,

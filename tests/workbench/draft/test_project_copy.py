@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.draft.copying import copy_project
+from holdfast.workbench.draft.project_copy import copy_project
 from holdfast.workbench.failures import ReflinkUnavailable, WorktreeUncovered
 from holdfast.workbench.model import STAGE_PREFIX, UncoveredPath, UncoveredReason, ignore_progress
 from holdfast.world.failures import DiskFull, DiskMissing, DiskOccupied
@@ -256,7 +256,7 @@ def test_files_of_owners_that_are_not_mapped_here_are_copied(tmp_path: Path) -> 
     script = """
 import sys
 from pathlib import Path
-from holdfast.workbench.draft.copying import copy_project
+from holdfast.workbench.draft.project_copy import copy_project
 from holdfast.workbench.model import ignore_progress
 print(copy_project(Path(sys.argv[1]), Path(sys.argv[2]), shares=False, on_progress=ignore_progress))
 """

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from holdfast.workbench.draft.copying import copy_data, reflink, sync_all
+from holdfast.workbench.draft.project_copy import copy_data, reflink, sync_all
 from tests.faults.mounts import missing_for_mounts, mounted
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of empty space")
