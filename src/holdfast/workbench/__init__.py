@@ -1,6 +1,6 @@
-"""Drafts, checkpoints and publications of a person's project.
+"""Drafts, checkpoints and publishing of a project.
 
-What it offers is loaded when it is first asked for: hashing and compressing are not for everyone.
+Public names are loaded on first use: most commands need neither hashing nor compression.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decide whether something of a project may go to a provider: only what a person agreed to."""
+"""Consent: decide whether parts of a project may be sent to a provider. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.workbench.failures import ConsentRequired
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What of a project is meant: these paths and all below them, or without any the whole."""
+    """Part of a project: paths with all below them; without paths, all of it."""
 
     paths: tuple[RelativePath, ...] = ()
 
@@ -19,7 +19,7 @@ class Scope:
         return ", ".join(map(str, self.paths)) or "all"
 
     def covers(self, other: Scope) -> bool:
-        """Whether everything in another one is in this one, too."""
+        """Whether another scope lies within this one."""
         if not self.paths:
             return True
         return bool(other.paths) and all(
@@ -29,7 +29,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """What is about to go where, and in which session."""
+    """A request to send a scope to a provider in a session."""
 
     project: str
     provider: str
@@ -39,7 +39,7 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """That a person agreed, or no longer does; later records of one provider replace earlier."""
+    """A consent, or its withdrawal; a withdrawal ends all earlier consents for the provider."""
 
     project: str
     provider: str
@@ -49,7 +49,7 @@ class Consent:
     session: str | None = None  # without one, it holds until it is withdrawn
 
     def allows(self, sending: Sending) -> bool:
-        """Whether it speaks of this project, provider and session, and of no less."""
+        """Whether it permits a request."""
         return (
             self.is_given
             and (self.project, self.provider) == (sending.project, sending.provider)
@@ -59,7 +59,7 @@ class Consent:
 
 
 def require_consent(sending: Sending, records: Iterable[Consent]) -> None:
-    """Let pass what somebody agreed to; refuse all else before anything is sent."""
+    """Raise ConsentRequired unless a consent in force permits the request."""
     if not any(consent.allows(sending) for consent in in_force(records)):
         raise ConsentRequired(
             project=sending.project, provider=sending.provider, scope=str(sending.scope)
@@ -67,7 +67,7 @@ def require_consent(sending: Sending, records: Iterable[Consent]) -> None:
 
 
 def require_no_more(first: Sending, instead: Sending, records: Iterable[Consent]) -> None:
-    """Let a retry, a recovery or another provider take over: with consent, and no wider scope."""
+    """Require consent for a retry or another provider, within the scope of the first request."""
     if not first.scope.covers(instead.scope) or first.project != instead.project:
         raise ConsentRequired(
             project=instead.project, provider=instead.provider, scope=str(instead.scope)
@@ -76,7 +76,7 @@ def require_no_more(first: Sending, instead: Sending, records: Iterable[Consent]
 
 
 def in_force(records: Iterable[Consent]) -> tuple[Consent, ...]:
-    """What was agreed to and has not been withdrawn since, in the order in which it was said."""
+    """Return the consents that were not withdrawn, in order."""
     found: list[Consent] = []
     for record in records:
         if record.is_given:

@@ -1,4 +1,4 @@
-"""What a checkpoint covers: everything, except what has a reason that can be told."""
+"""Coverage: which paths and attributes a checkpoint includes. Pure."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from blake3 import blake3
 from holdfast.nouns import PATH_BYTES_MAX, RelativePath
 from holdfast.workbench.model import UncoveredReason
 
-DEPTH_MAX = 256  # a walk holds a descriptor for each directory on the way
+DEPTH_MAX = 256  # a scan holds one descriptor per level
 
 _XATTRS = (b"user.", b"system.posix_acl_")
-_XATTRS_OF_OTHERS = (b"user.overlay.",)  # the marks of a mount, which mean nothing outside of it
+_XATTRS_OF_OTHERS = (b"user.overlay.",)  # overlay metadata, meaningless elsewhere
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What the person wants to leave out: these paths, with all that is below them."""
+    """Paths excluded by the user, with all below them."""
 
     left_out: frozenset[RelativePath] = frozenset()
 
     @property
     def mark(self) -> str:
-        """A word for it; what was looked at under another coverage must be looked at again."""
+        """Hash of the coverage; the stat cache is keyed by it."""
         spelled = b"\0".join(sorted(path.raw for path in self.left_out))
         return blake3(spelled).hexdigest(length=8)
 
@@ -35,9 +35,9 @@ EVERYTHING = Coverage()
 def uncovered_reason(
     path: bytes, mode: int, *, is_other_mount: bool, coverage: Coverage
 ) -> UncoveredReason | None:
-    """Why a checkpoint does not cover what stands at a path; None when it does.
+    """Return why a path is not covered; None if it is.
 
-    `is_other_mount` says that a directory lies on another file system than the one that it is in.
+    `is_other_mount`: a directory on another mount than its parent.
     """
     if len(path) > PATH_BYTES_MAX:
         return UncoveredReason.TOO_DEEP
@@ -51,5 +51,5 @@ def uncovered_reason(
 
 
 def covers_xattr(name: bytes) -> bool:
-    """Whether an extended attribute is the person's, and can be given back by the same user."""
+    """Whether an extended attribute belongs to the user and can be restored without privileges."""
     return name.startswith(_XATTRS) and not name.startswith(_XATTRS_OF_OTHERS)

@@ -1,9 +1,8 @@
-"""What whoever holds a workbench has in hand: the store, the records and the drafts.
+"""Handle of an open workbench: store, records and drafts, while its lock is held.
 
-Whoever is about to let something into a draft says so, for as long as it has it open.
-
-A draft in which nothing runs yet looks like one that nobody uses. So there is a lock that any
-number of visitors share, and that the system takes back from one who dies.
+A draft that a process is about to enter looks unused until then. Such a process holds a shared
+flock on the draft's `visitors` file, which the kernel releases if it dies; `is_draft_in_use` tests
+it.
 """
 
 from __future__ import annotations
@@ -36,18 +35,18 @@ _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 @lru_cache(maxsize=64)
 def joined_path(directory: Path, name: str) -> Path:
-    """A path that every deed needs: to spell it takes longer than to ask for it."""
+    """Join a path, cached: pathlib is slow and every operation needs the same few."""
     return directory / name
 
 
 def encodable(text: str) -> str:
-    """A text in which bytes that are no text are spelled out, so that it can be written down."""
+    """Escape surrogates, so that text from arbitrary bytes can be encoded as UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkbenchContext:
-    """Which workbench it is, where it keeps things, and whom it tells how far it has come."""
+    """Identity, directories and effects of a workbench."""
 
     id: str
     project: Path
@@ -57,13 +56,16 @@ class WorkbenchContext:
 
     @property
     def display_path(self) -> str:
-        """The project as it is written down, whatever bytes are in its name."""
+        """The project path as text, with undecodable bytes escaped."""
         return encodable(str(self.project))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkbenchHandle:
-    """An open workbench whose lock this process holds, with its parts."""
+    """An open workbench whose lock this process holds.
+
+    `operation_numbers` counts its operations.
+    """
 
     context: WorkbenchContext
     store: Store
@@ -73,7 +75,10 @@ class WorkbenchHandle:
     operation_numbers: Iterator[int] = field(default_factory=count)
 
     def in_use(self) -> frozenset[Id]:
-        """The checkpoints that drafts build on; raise DraftDamaged if one of them cannot say."""
+        """Return the checkpoints that drafts depend on.
+
+        Raises DraftDamaged if one is unreadable.
+        """
         every: set[Id | None] = set()
         for draft in self.drafts.each():
             if isinstance(draft, DraftDamaged):
@@ -83,7 +88,7 @@ class WorkbenchHandle:
         return frozenset(id for id in every if id is not None)
 
     def look(self) -> Checkpoint:
-        """The project as it is now; if it is kept like that already, nothing is added."""
+        """Make a checkpoint of the project; the latest one is returned if nothing changed."""
         return self.store.transaction(self._looked)
 
     def seen(self) -> Checkpoint:
@@ -94,7 +99,7 @@ class WorkbenchHandle:
 
     @contextmanager
     def project_site(self) -> Generator[TransactionSite]:
-        """The project as a place for a transaction."""
+        """Open the project for a transaction."""
         try:
             root = os.open(self.context.project, _OPEN)
         except OSError as error:
@@ -109,15 +114,15 @@ class WorkbenchHandle:
             os.close(root)
 
     def draft_site(self, draft: Draft, view: DraftView) -> TransactionSite:
-        """An open draft as a place for a transaction."""
+        """Return an open draft as the site of a transaction."""
         return self._site(view.root, f"draft {draft.id}", self.marker_of(draft))
 
     def marker_of(self, draft: Draft) -> Path:
-        """Where it is written down that a transaction on a draft is not over."""
+        """Path of a draft's transaction marker."""
         return self.drafts.home(draft) / MARKER
 
     def is_interrupted(self, draft: Draft) -> bool:
-        """Whether somebody began a transaction on a draft and did not live to end it."""
+        """Whether a draft has a transaction that a dead process left."""
         stage = self.drafts.written(draft) / self._stage
         marker = self.marker_of(draft)
         return any(map(os.path.lexists, (marker, committed_name(marker), stage)))
@@ -152,7 +157,7 @@ _OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextmanager
 def draft_in_use(home: Path) -> Generator[None]:
-    """Be known as a visitor of the draft that has this directory."""
+    """Hold the shared lock that keeps a draft from being removed as unused."""
     lock = _opened(home)
     try:
         try:
@@ -165,7 +170,7 @@ def draft_in_use(home: Path) -> Generator[None]:
 
 
 def is_draft_in_use(home: Path) -> bool:
-    """Whether a draft has visitors; whoever holds the workbench knows that none comes now."""
+    """Whether the shared lock is held; no new holder can appear while the workbench is locked."""
     lock = _opened(home)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""What the workbench speaks of: what stands at a path, and what is to become of it."""
+"""Data types of the workbench."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from msgspec import Struct
 from holdfast.nouns import Id, RelativePath
 
 CONTENT_ID_BYTES = 32
-STAGE_PREFIX = ".holdfast-stage-"  # of a directory of ours in the project, never kept or published
+STAGE_PREFIX = ".holdfast-stage-"  # staging directory in the project; never stored or published
 
 
 class WorkProgress(NamedTuple):
-    """How far something long has come; `of` is how far it goes, if anybody knows."""
+    """Progress of a long operation; `of` is the total, if known."""
 
     what: str
     done: int
@@ -24,15 +24,14 @@ class WorkProgress(NamedTuple):
 
 
 ProgressCallback = Callable[[WorkProgress], None]
-"""Is told how far something has come; it must be quick and must not raise."""
+"""Called with progress; must be quick and must not raise."""
 
 
-def ignore_progress(_: WorkProgress) -> None:
-    """Tell nobody."""
+def ignore_progress(_: WorkProgress) -> None: ...
 
 
 class EntryKind(StrEnum):
-    """What a path leads to."""
+    """Type of a path."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -41,14 +40,14 @@ class EntryKind(StrEnum):
 
 
 class PathEntry(Struct, frozen=True, eq=False, gc=False):
-    """What stands at one path; two are equal when nobody could tell them apart by reading."""
+    """Entry at one path; equality ignores size and mtime, which follow from content and time."""
 
     kind: EntryKind
     mode: int
     content: bytes = b""  # the id of a file's bytes; nothing for all else
     target: bytes = b""  # where a link leads, as it is spelled
     xattrs: tuple[tuple[bytes, bytes], ...] = ()
-    size: int = 0  # these two make no difference
+    size: int = 0  # not compared
     mtime_ns: int = 0
 
     def __eq__(self, other: object) -> bool:
@@ -61,7 +60,7 @@ class PathEntry(Struct, frozen=True, eq=False, gc=False):
             and self.xattrs == other.xattrs
         )
 
-    def __ne__(self, other: object) -> bool:  # else it would be what a Struct takes it for
+    def __ne__(self, other: object) -> bool:  # Struct defines its own
         return not self == other
 
     def __hash__(self) -> int:
@@ -69,12 +68,11 @@ class PathEntry(Struct, frozen=True, eq=False, gc=False):
 
     @property
     def is_directory(self) -> bool:
-        """Whether other paths can be below it."""
         return self.kind is EntryKind.DIRECTORY
 
 
 class PathChange(Struct, frozen=True, gc=False):
-    """What is to become of one path: what must stand there before, and what does after."""
+    """Change of one path: the expected entry, and the new one."""
 
     path: RelativePath
     before: PathEntry | None
@@ -85,7 +83,7 @@ class PathChange(Struct, frozen=True, gc=False):
 
 
 def change_kind(before: PathEntry | None, after: PathEntry | None) -> str:
-    """What became of one path, in a word: added, deleted, changed, or only its mode."""
+    """Return the kind of a change: added, deleted, changed, or mode."""
     if before is None or after is None:
         return "added" if before is None else "deleted"
     is_same = before.content == after.content and before.target == after.target
@@ -93,9 +91,9 @@ def change_kind(before: PathEntry | None, after: PathEntry | None) -> str:
 
 
 class ChangeNote(Struct, frozen=True):
-    """One thing to know about a change; `is_loud` if it may let somebody else do something.
+    """Note on a change; `is_loud` if the change can run code or grant access.
 
-    It is one line, and may hold names that anybody chose.
+    One line of untrusted text.
     """
 
     text: str
@@ -103,19 +101,19 @@ class ChangeNote(Struct, frozen=True):
 
 
 class UncoveredReason(StrEnum):
-    """Why a path is not covered by a checkpoint; nothing of ours ever touches such a path."""
+    """Why a checkpoint does not cover a path; uncovered paths are never modified."""
 
     UNREADABLE = "unreadable"  # this user may not read it
-    CHANGING = "changing"  # it was written to faster than it could be read
+    CHANGING = "changing"  # modified during every attempt to read it
     SPECIAL = "special"  # a fifo, a socket or a device has no content to keep
     MOUNTED = "mounted"  # another file system begins there
-    TOO_DEEP = "too_deep"  # no path that the system takes reaches what is below it
-    POLICY = "policy"  # the person said to leave it out
+    TOO_DEEP = "too_deep"  # longer than PATH_MAX or too many levels
+    POLICY = "policy"  # excluded by the user
 
 
 @dataclass(frozen=True, slots=True)
 class UncoveredPath:
-    """One path that a checkpoint does not cover, with all that is below it."""
+    """A path that a checkpoint does not cover, with all below it."""
 
     path: RelativePath
     reason: UncoveredReason
@@ -132,7 +130,7 @@ class Occasion(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A whole tree at one moment, kept; `files`, `size` and `uncovered` count what is in it."""
+    """A stored tree at one moment; `files`, `size` and `uncovered` are totals of the tree."""
 
     id: Id
     at_ms: int
@@ -146,10 +144,10 @@ class Checkpoint:
 
 
 class TouchedPaths(NamedTuple):
-    """Where a draft may differ from what it is a draft of.
+    """Paths at which a draft may differ from its project.
 
-    Of `paths` each is looked at by itself, a directory without what is in it; of `whole` every
-    directory is looked at with all that is below it, because nothing of the old shows through.
+    Each of `paths` is compared by itself, a directory without its contents; each of `whole` with
+    all below it.
     """
 
     paths: frozenset[RelativePath] = frozenset()
@@ -157,7 +155,7 @@ class TouchedPaths(NamedTuple):
 
 
 class DraftMode(StrEnum):
-    """How a draft is kept apart from its project."""
+    """How a draft is isolated from its project."""
 
     OVERLAY = "overlay"  # a layer over the project, at its own path
     REFLINK = "reflink"  # a copy that shares what is the same with the project
@@ -166,10 +164,10 @@ class DraftMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """A state of a draft that one can go back to.
+    """A restorable state of a draft.
 
-    `base` is the checkpoint of the project that its changes were counted from, then; `back_to` is
-    the number of the revision that it went back to, if that is how it came to be.
+    `base` is the project checkpoint that its changes were relative to; `back_to` is the number of
+    the revision that an undo returned to.
     """
 
     number: int
@@ -182,12 +180,11 @@ class Revision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A view of a project in which an agent writes.
+    """An isolated view of a project for an agent.
 
-    `base` is the checkpoint of the project that the draft's changes are counted from; there is none
-    until something is let into the draft. `also` are directories outside of the project that the
-    draft covers, too. `reason` says why it is not kept apart in a better way, if it is not;
-    `left_out` are the paths that a copy does not have, and why.
+    `base` is the project checkpoint that changes are relative to; None until the draft is first
+    entered. `also` are directories outside of the project that it covers. `reason` says why a
+    better mode was not possible; `left_out` are paths missing from a copy.
     """
 
     id: Id
@@ -203,12 +200,12 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """What became of a commit that was asked for.
+    """Result of a requested git commit.
 
-    Without an `id` there was nothing to commit; with a `problem` the commit exists and its branch
-    does not have it. `parent` is the commit before it, if there is one. `branch` is None on a
-    detached HEAD. `left_out` cannot be in a commit of this
-    repository; of the files in `whole` changes that were not committed before are in it, too.
+    Without an `id` there was nothing to commit; with a `problem` the commit exists but its branch
+    was not moved. `parent` is its parent commit. `branch` is None for a detached HEAD. `left_out`
+    cannot be committed to this repository; files in `whole` include changes that were uncommitted
+    before.
     """
 
     id: str | None

@@ -1,7 +1,6 @@
-"""What happened to a project and its drafts, in files that a person can read offline.
+"""Records of a project: events, batch attempts and consents, as append-only JSON lines.
 
-Events, attempts and consents are only ever added to. Reading needs no lock; whoever writes holds
-the workbench, so there is one writer at a time.
+Reading needs no lock; writers hold the workbench lock, so there is one at a time.
 """
 
 from __future__ import annotations
@@ -32,16 +31,14 @@ from holdfast.world import (
 )
 from holdfast.world.failures import DiskMissing
 
-# A log of one kind of record, opened for writing when there is something to write.
-
 _VERSION = 1
 Line = TypeVar("Line", bound=msgspec.Struct)
 
 
 class RecordLog(Generic[Line]):
-    """Lines of JSON that are only ever added to, and that a person can read.
+    """Append-only JSON lines, opened for writing on the first append.
 
-    Whoever only reads changes nothing, not even what is damaged; that waits for the next writer.
+    Readers do not repair damage; the next writer does.
     """
 
     def __init__(self, disk: Disk, path: Path, of: type[Line]) -> None:
@@ -53,7 +50,7 @@ class RecordLog(Generic[Line]):
         self._bookmark: Bookmark | None = None
 
     def add(self, line: Line) -> None:
-        """Keep a line; it is durable when this returns, and not there when it raises."""
+        """Append a record; durable on return, absent when it raises."""
         batch = [encode_record(line)]
         if self._journal is not None:
             self._journal.append(batch)
@@ -69,7 +66,7 @@ class RecordLog(Generic[Line]):
         )
 
     def all(self) -> Iterator[Line]:
-        """Every line, oldest first; what is damaged is passed over."""
+        """Yield all records, oldest first; damaged ones are skipped."""
         try:
             for entry in read_journal(self._disk, self._path, schema=self._schema):
                 yield msgspec.json.decode(entry.data, type=self._of)
@@ -77,7 +74,10 @@ class RecordLog(Generic[Line]):
             return
 
     def close(self) -> None:
-        """Let another writer have it; this one need not read all of it when it writes again."""
+        """Release the log.
+
+        Its position is remembered, so that reopening does not read all of it.
+        """
         if self._journal is not None:
             with suppress(Failure):  # then all of it is read
                 self._bookmark = self._journal.bookmark
@@ -95,13 +95,11 @@ class RecordLog(Generic[Line]):
         self._disk.sync_directory(directory.parent)
 
 
-# What a person agreed to send where, written down as they said it.
-
 CONSENTS = "consent.jsonl"
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """A consent as a person reads it; without paths it is about the whole project."""
+    """A consent as stored; without paths it covers the whole project."""
 
     at: datetime
     project: str
@@ -112,13 +110,13 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 class Consents:
-    """Everything that was ever agreed to or withdrawn, in order."""
+    """All consents and withdrawals, in order."""
 
     def __init__(self, disk: Disk, directory: Path) -> None:
         self._lines = RecordLog(disk, directory / CONSENTS, _Line)
 
     def add(self, consent: Consent) -> None:
-        """Write a consent, or its withdrawal, down; it holds once this returns."""
+        """Record a consent or withdrawal; in force on return."""
         self._lines.add(
             _Line(
                 at=datetime.fromtimestamp(consent.at_ms / 1000, UTC),
@@ -131,11 +129,10 @@ class Consents:
         )
 
     def all(self) -> tuple[Consent, ...]:
-        """All of them, oldest first, as `require_consent` takes them."""
+        """All of them, oldest first."""
         return tuple(map(_consent, self._lines.all()))
 
     def close(self) -> None:
-        """Let another writer have it."""
         self._lines.close()
 
 
@@ -156,7 +153,7 @@ _KIND: Final = re.compile(r"[a-z]+(_[a-z]+)*", re.ASCII)
 
 
 class WorkbenchEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened; of one with a `key` there is only ever one."""
+    """An event; a `key` occurs only once."""
 
     at: datetime
     kind: str
@@ -165,14 +162,14 @@ class WorkbenchEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def at_ms(self) -> int:
-        """When it was, as checkpoints and drafts have it."""
+        """Time in milliseconds since the epoch."""
         return round(self.at.timestamp() * 1000)
 
 
 class BatchAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One try to bring a batch of changes into a draft, and what became of it.
+    """One attempt to apply a batch to a draft, and its result.
 
-    `before` and `after` are checkpoints of the draft; `failure` is the code of what went wrong.
+    `before` and `after` are checkpoints of the draft; `failure` is a failure code.
     """
 
     at: datetime
@@ -186,7 +183,7 @@ class BatchAttempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkbenchRecords:
-    """The files of one project in which everything that matters is written down."""
+    """Records of one project."""
 
     def __init__(self, directory: Path, ports: Ports) -> None:
         self.directory = directory
@@ -200,7 +197,7 @@ class WorkbenchRecords:
 
     @classmethod
     def open(cls, directory: Path, ports: Ports | None = None) -> Self:
-        """The records in a directory, which is made when there is something to write."""
+        """Open the records in a directory, which is created on the first write."""
         return cls(directory, ports or Ports())
 
     def note(
@@ -211,12 +208,12 @@ class WorkbenchRecords:
         key: str | None = None,
         is_new: bool = False,
     ) -> WorkbenchEvent:
-        """Write an event down; with a key that was noted before, only return what is there.
+        """Record an event; if its key exists, return the existing event instead.
 
-        Facts are JSON values, paths among them in their text form; never contents, never secrets.
-        A key that `is_new` was made by whoever holds these records now: nobody else noted it.
+        Facts are JSON values; never contents or secrets. `is_new` skips the search for a key that
+        was just created.
         """
-        assert _KIND.fullmatch(kind), f"{kind!r} is no kind of event"
+        assert _KIND.fullmatch(kind), f"{kind!r} is not a valid event kind"
         if key is not None:
             known = self._noted.get(key) if is_new else self.outcome(key)
             if known is not None:
@@ -228,35 +225,34 @@ class WorkbenchRecords:
         return event
 
     def events(self) -> tuple[WorkbenchEvent, ...]:
-        """All of them, oldest first."""
+        """All events, oldest first."""
         return tuple(self._events.all())
 
     def outcome(self, key: str) -> WorkbenchEvent | None:
-        """What was noted with a key, if anything was."""
+        """Return the event with a key."""
         return self._noted.get(key) or self._known().get(key)
 
     def attempt(self, attempt: BatchAttempt) -> None:
-        """Write down that a batch was tried."""
         self._attempts.add(attempt)
 
     def attempts(self) -> tuple[BatchAttempt, ...]:
-        """All of them, oldest first."""
+        """All attempts, oldest first."""
         return tuple(self._attempts.all())
 
     def consent(self, consent: Consent) -> None:
-        """Write down that a person agreed, or no longer does."""
+        """Record a consent or withdrawal."""
         self._consents.add(consent)
 
     def consents(self) -> tuple[Consent, ...]:
-        """All of them, oldest first, as `require_consent` takes them."""
+        """All consents, oldest first."""
         return self._consents.all()
 
     def now(self) -> datetime:
-        """The time, as it is written down: to the millisecond."""
+        """Current time, in whole milliseconds."""
         return datetime.fromtimestamp(int(self._clock.now() * 1000) / 1000, UTC)
 
     def close(self) -> None:
-        """Let another writer have them; they can be used again after that."""
+        """Release all logs; they reopen on the next write."""
         self._keyed = None
         self._noted.clear()
         self._events.close()

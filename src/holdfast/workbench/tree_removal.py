@@ -1,7 +1,7 @@
-"""Remove a whole directory, whatever is in it and however deep.
+"""Remove a directory tree of any depth.
 
-Each directory that is found is first moved up, beside the one it was found in: so no path becomes
-long, and no more than two directories are open. What its owner may not look into is opened up.
+Each subdirectory is first moved up beside its parent: no path becomes long, and no more than two
+directories are open. Directories without permissions are made accessible.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 from holdfast.world import disk_failure
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_TRIES_MAX = 100  # somebody may still be writing there
+_TRIES_MAX = 100  # other processes may still create files
 
 
 def remove_whole(directory: Path) -> None:
-    """Remove a directory with all that is in it; repeated after a kill, it goes on.
+    """Remove a directory tree; idempotent, links are not followed.
 
-    No link is followed. Raises a failure of the disk if something cannot be removed.
+    Raises a failure of the disk if an entry cannot be removed.
     """
     try:
         parent = os.open(directory.parent, _OPEN)
@@ -38,7 +38,7 @@ def remove_whole(directory: Path) -> None:
 
 
 def remove_beneath(parent: int, name: bytes) -> None:
-    """Remove what has a name in an open directory, with all that is in it; raise OSError."""
+    """Remove an entry of an open directory with all below it; raises OSError."""
     try:
         top = _opened(parent, name)
     except FileNotFoundError:
@@ -63,7 +63,7 @@ def remove_beneath(parent: int, name: bytes) -> None:
 
 
 def _empty(top: int) -> None:
-    """Remove all that is in a directory; directories below those in it are moved into it."""
+    """Remove the contents of a directory."""
     count = 0
     ahead = _emptied(top)
     while ahead:
@@ -71,19 +71,19 @@ def _empty(top: int) -> None:
         try:
             here = _opened(top, name)
         except (FileNotFoundError, NotADirectoryError):
-            continue  # somebody was faster; another round sees to it
+            continue  # removed or replaced meanwhile; the next round handles it
         try:
             for below in _emptied(here):
                 count, moved = _moved_up(here, below, top, count)
                 ahead.append(moved)
         finally:
             os.close(here)
-        with suppress(OSError):  # somebody has put something there: another round sees to it
+        with suppress(OSError):  # not empty again: the next round handles it
             os.rmdir(name, dir_fd=top)
 
 
 def _emptied(directory: int) -> list[bytes]:
-    """Remove what is no directory from a directory; the names of those that are."""
+    """Remove all entries but directories; return the names of those."""
     below: list[bytes] = []
     with os.scandir(directory) as entries:
         found = [(each.name, each.is_dir(follow_symlinks=False)) for each in entries]
@@ -101,14 +101,16 @@ def _emptied(directory: int) -> list[bytes]:
 
 
 def _moved_up(here: int, name: bytes, top: int, count: int) -> tuple[int, bytes]:
-    """Move a directory up under a name that is free there."""
+    """Move a directory up to an unused name."""
     with suppress(FileNotFoundError, NotADirectoryError):
-        os.close(_opened(here, name))  # who may not write to a directory may not move it either
+        os.close(_opened(here, name))  # a directory must be writable to be moved
     while True:
         count += 1
         moved = b"%d" % count
         try:
-            os.mkdir(moved, 0o700, dir_fd=top)  # a rename would replace an empty one of others
+            os.mkdir(
+                moved, 0o700, dir_fd=top
+            )  # reserve the name: rename would replace an empty directory
         except FileExistsError:
             continue
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -117,7 +119,7 @@ def _moved_up(here: int, name: bytes, top: int, count: int) -> tuple[int, bytes]
 
 
 def _opened(parent: int, name: bytes) -> int:
-    """Open a directory of ours, also one that we closed to ourselves."""
+    """Open a directory, granting ourselves access if necessary."""
     try:
         found = os.open(name, _OPEN, dir_fd=parent)
     except PermissionError:

@@ -72,13 +72,13 @@ def test_every_flipped_bit_and_every_cut_is_seen() -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (b"{}", "it is written in another way"),
-        (b"[", "it is written in another way"),
+        (b"{}", "its format is unknown"),
+        (b"[", "its format is unknown"),
         (b'{"version":2,"key":"","state":"prepared","operations":[]}', "it is of version 2"),
         (
             b'{"version":1,"key":"","state":"undone","operations":[{"verb":"put","path":"../x",'
             b'"slot":0,"before":null,"after":null}]}',
-            "it is written in another way",
+            "its format is unknown",
         ),
     ],
 )

@@ -1,8 +1,7 @@
-"""Give things other names in one step, such that nothing that has a name ever loses it.
+"""Atomic renames: RENAME_EXCHANGE and RENAME_NOREPLACE of renameat2(2).
 
-The two system calls of Linux that Python has no function for: names that change places, and a
-rename that spares what is there already. Where a system or a file system has neither, the first
-is missing, and the second is done by a second name and one less.
+Python has no function for them. Where the kernel or the file system lacks them, `exchange` raises
+ExchangeMissing, and `move` uses link and unlink instead: no entry is ever without a name.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ _UNKNOWN_THERE: Final = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
 
 
 class NameAt(NamedTuple):
-    """A name in a directory that is open."""
+    """A name relative to an open directory."""
 
     directory: int
     name: bytes
 
 
 class ExchangeMissing(Exception):
-    """Names cannot change places here."""
+    """RENAME_EXCHANGE is not supported here."""
 
 
 def exchange(one: NameAt, other: NameAt) -> None:
-    """Let two things that exist change places; raise OSError, or ExchangeMissing."""
+    """Exchange two existing names; raises OSError or ExchangeMissing."""
     try:
         _renameat2(one, other, _EXCHANGE)
     except OSError as error:
@@ -43,9 +42,10 @@ def exchange(one: NameAt, other: NameAt) -> None:
 
 
 def move(old: NameAt, new: NameAt) -> None:
-    """Rename to a name that nothing has; raise OSError, EEXIST if something has it.
+    """Rename to an unused name; raises OSError, with EEXIST if it is used.
 
-    What has both names already, because somebody was killed, loses the old one.
+    If both names already belong to one file, because a process was killed halfway, the old one is
+    removed.
     """
     try:
         _renameat2(old, new, _NOREPLACE)
@@ -58,9 +58,9 @@ def move(old: NameAt, new: NameAt) -> None:
 
 
 def move_by_two_names(old: NameAt, new: NameAt) -> None:
-    """Do what `move` does where no system call does; a kill can leave both names."""
+    """Do `move` by link and unlink; a kill can leave both names."""
     if stat.S_ISDIR(_status(old).st_mode):
-        # It can have only one name. An empty directory that appears there now would be replaced.
+        # Directories cannot be hard-linked. An empty one created at `new` now would be replaced.
         if _exists(new):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         os.rename(old.name, new.name, src_dir_fd=old.directory, dst_dir_fd=new.directory)
@@ -80,14 +80,14 @@ def move_by_two_names(old: NameAt, new: NameAt) -> None:
 
 
 def start_writing(descriptor: int) -> None:
-    """Have the system begin to write a file out, if it knows how; whoever syncs waits less."""
+    """Start writeback of a file, so that a later fsync waits less; errors are ignored."""
     call = _sync_file_range()
     if call is not None:
-        call(descriptor, 0, 0, _WRITE)  # only a hint: what goes wrong, the sync will say
+        call(descriptor, 0, 0, _WRITE)  # a hint; fsync reports errors
 
 
 def _unlink_old(old: NameAt, new: NameAt) -> None:
-    """Take the old name away from what has both; else raise FileExistsError."""
+    """Remove the old name if both belong to one file; else raise FileExistsError."""
     if not os.path.samestat(_status(old), _status(new)):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     os.unlink(old.name, dir_fd=old.directory)

@@ -1,13 +1,12 @@
-"""Carry out the acts of a transaction, one by one, on a directory of this machine.
+"""Execute the steps of a transaction on a directory of this machine.
 
-Everything is reached from descriptors: the root, the stage in it, and the directory of a path,
-which is looked up anew for each deed, past no link. Where a way has become another one, the deed
-was not possible; what the system refuses for any other reason is a failure of the disk.
+All access goes through descriptors: the root, the stage in it, and the parent directory of a path,
+which is opened again for each action without following links (openat2 RESOLVE_NO_SYMLINKS or
+component by component). If the path has changed meanwhile the action reports that it was not
+possible; any other error of the kernel is raised as a failure of the disk.
 
-Fetch the contents that a transaction needs from the store, many small ones at once.
-
-To ask the store once costs more than to read a small file. So whoever asks for one content gets
-those that were announced after it ahead of time, up to a limit; a large one comes in pieces.
+Contents are prefetched from the store: one query costs more than reading a small file, so each
+fetch also loads the contents announced after it, up to a limit.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ _AHEAD_COUNT: Final = 1000
 
 
 class ContentPrefetch:
-    """Gives contents out; fastest in the order in which they are announced."""
+    """Reads contents from the store; fastest in the announced order."""
 
     def __init__(self, store: Store, announced: Iterable[bytes]) -> None:
         self._store = store
@@ -85,7 +84,7 @@ class ContentPrefetch:
         self._ahead: dict[bytes, bytes] = {}
 
     def pieces(self, name: bytes) -> Iterable[bytes]:
-        """A content, checked, in one piece or several; raise ObjectMissing or ObjectDamaged."""
+        """Yield a verified content in pieces; raises ObjectMissing or ObjectDamaged."""
         if name in self._place and name not in self._ahead:
             self._ahead = self._store.object_store.read(
                 lambda objects: self._fetched(objects, name)
@@ -113,7 +112,10 @@ _PROGRESS_EVERY: Final = 100
 
 
 class Executor:
-    """Carries the acts of one transaction out; each raises a failure, or has been carried out."""
+    """Executes the steps of one transaction.
+
+    A step has either been executed or raises a failure.
+    """
 
     def __init__(
         self,
@@ -138,9 +140,10 @@ class Executor:
         self.marked: TransactionState | None = None
 
     def execute(self, step: Step) -> StepResult:
-        """Carry one act out and say what came of it; raise a failure of the disk or the store.
+        """Execute one step and return its result; raises a failure of the disk or the store.
 
-        Making a stage raises ExchangeMissing where names would have to change places and cannot.
+        MakeStage raises ExchangeMissing if operations need RENAME_EXCHANGE and the file system
+        lacks it.
         """
         try:
             return self._execute(step)
@@ -149,11 +152,11 @@ class Executor:
         except ExchangeMissing as missing:
             if isinstance(step, MakeStage):
                 raise
-            reason = "names cannot change places there any more"
+            reason = "the file system no longer supports RENAME_EXCHANGE"
             raise DiskUnusable(path=self._shown(step), reason=reason) from missing
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close all descriptors."""
         self._parents.close()
         self._stage.close()
 
@@ -164,7 +167,7 @@ class Executor:
         self.close()
 
     def _execute(self, step: Step) -> StepResult:
-        match step:  # what comes once for each file comes first
+        match step:  # most frequent first
             case InspectSlot(operation):
                 return self._inspect_slot(operation)
             case StageEntry(operation):
@@ -235,13 +238,13 @@ class Executor:
                 if is_same(status, known[0]):
                     return known[1]
         except FileNotFoundError:
-            return None  # the slot is empty, or the stage was dropped already
+            return None  # empty slot, or the stage is gone
         scanned_ns = time.time_ns()
         seen = inspect_with_stat(slot.directory, slot.name)
         if seen is None:
             return None
         entry, status = seen
-        # Who has it open and writes to it after this look gives it another time.
+        # A later write through an open descriptor changes the mtime and misses the cache.
         if not is_racy(status.st_mtime_ns, scanned_ns=scanned_ns):
             self._came_out[operation.slot] = status, entry
         return entry
@@ -300,7 +303,7 @@ class Executor:
                 self._note_time(operation.path, operation.before)
 
     def _note_time(self, path: RelativePath, entry: PathEntry | None) -> None:
-        """What is put into a directory makes it younger; it gets its time back at the end."""
+        """Remember a directory's mtime, which new entries change; it is restored at the end."""
         if entry is not None and entry.is_directory and entry.mtime_ns:
             self._times[path] = entry.mtime_ns
 
@@ -312,7 +315,7 @@ class Executor:
 
     def _sync(self) -> None:
         self._stage.sync()
-        # From below: a directory is given its time back after what is in it.
+        # Bottom-up: restoring a directory's mtime must come after changes in it.
         for path in sorted(self._unsynced, key=_depth, reverse=True):
             self._sync_directory(path)
         self._unsynced.clear()
@@ -325,9 +328,9 @@ class Executor:
                     os.utime(directory, ns=times)
                 os.fsync(directory)
         except PermissionError:
-            os.sync()  # who may write into a directory need not be allowed to open it
+            os.sync()  # a writable directory may be unreadable: no descriptor for fsync
         except OSError as error:
-            if error.errno not in ABSENT:  # then it was removed, and the one above knows
+            if error.errno not in ABSENT:  # removed meanwhile; its parent is synced
                 raise
 
     def _mark(self, state: TransactionState | None) -> None:
@@ -347,14 +350,14 @@ class Executor:
 
 
 def rescue(store: Store, slot: NameAt, shown: str) -> None:
-    """Keep what is in a slot; raise DiskDenied if not all of it can be read."""
+    """Store the content of a slot; raises DiskDenied if part of it cannot be read."""
     node = store.keep(slot.directory, slot.name)
     if node is not None and node.totals.uncovered:
         raise DiskDenied(path=shown)
 
 
 def _fits(status: os.stat_result, entry: PathEntry) -> bool:
-    """Whether what the system says of something is what it would say of this file."""
+    """Whether size, mode and mtime equal those of a file entry."""
     return (
         status.st_mtime_ns == entry.mtime_ns
         and status.st_size == entry.size

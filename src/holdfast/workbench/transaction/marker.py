@@ -1,6 +1,6 @@
-"""Write the marker of a transaction down so that a person can read it, and damage is seen.
+"""Marker file: a transaction as readable JSON with a checksum. Pure.
 
-The first line is the checksum of the second, which is JSON.
+Line 1 is the SHA-256 of line 2, which is the JSON document.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ _decoder: Final = msgspec.json.Decoder(_Marker)
 
 
 def encode_marker(marker: Marker) -> bytes:
-    """The marker as the two lines of its file."""
     steps = tuple(
         _Operation(
             step.verb, str(step.path), step.slot, _written(step.before), _written(step.after)
@@ -61,18 +60,18 @@ def encode_marker(marker: Marker) -> bytes:
 
 
 def decode_marker(raw: bytes) -> Marker:
-    """The marker that was written; raise MarkerDamaged if a single bit of it is another.
+    """Decode a marker.
 
-    Raises MarkerForeign if it is whole, and of a version that is not known here.
+    Raises MarkerDamaged on a checksum mismatch, MarkerForeign for another version.
     """
     head, _, rest = raw.partition(b"\n")
     if rest[-1:] != b"\n" or head != _sum(rest[:-1]):
-        raise MarkerDamaged(reason="its checksum does not fit")
+        raise MarkerDamaged(reason="its checksum does not match")
     try:
         read = _decoder.decode(rest)
         steps = tuple(map(_step, read.operations))
     except (msgspec.DecodeError, PathInvalid, ValueError) as error:
-        raise MarkerForeign(reason="it is written in another way") from error
+        raise MarkerForeign(reason="its format is unknown") from error
     if read.version != _VERSION:
         raise MarkerForeign(reason=f"it is of version {read.version}")
     return Marker(read.key, read.state, steps, read.facts)

@@ -1,7 +1,7 @@
-"""Say what stands at a path now, by its content.
+"""Inspect the entry at a path by its content.
 
-The way there leads through directories only: where a link has appeared on it, there is nothing.
-What cannot be read, or does not hold still, is nothing that anybody knows.
+Paths are resolved without following links: behind a link there is no entry. An entry that cannot be
+read, or keeps changing, is of kind SPECIAL, which equals nothing that was stored.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _CLOSED = {errno.EACCES, errno.EPERM, errno.ENXIO, errno.ENODEV}
 
 Seen = tuple[PathEntry, os.stat_result]
-"""What stands at a path, and what the system says of it."""
+"""An entry and its stat result."""
 
 
 class _DirectoryHandle:
-    """A directory that is open until the end of the block, by a class: it is one for every file."""
+    """Context manager for a descriptor.
+
+    A class, because a generator is too slow for one per file.
+    """
 
     __slots__ = ("_descriptor", "_is_ours")
 
@@ -46,9 +49,9 @@ class _DirectoryHandle:
 def open_directory(
     root: int, path: RelativePath | None, flags: int = DIRECTORY
 ) -> _DirectoryHandle:
-    """Hold a directory below an open one for a moment, by a way without links; raise OSError.
+    """Open a directory below an open one, without following links; raises OSError.
 
-    Without flags it can be named, and not read. None is the open one itself.
+    By default with O_PATH; a path of None is the open directory itself.
     """
     if path is None and flags == DIRECTORY:
         return _DirectoryHandle(root, is_ours=False)
@@ -57,9 +60,9 @@ def open_directory(
 
 
 class ParentCache:
-    """Directories below an open one, of which the last stays open for whoever asks again.
+    """Cache of the last opened parent directory.
 
-    For looks that nothing rests on: what has become of the way there meanwhile is not seen.
+    Only for checks without consequences: changes of the path meanwhile are not noticed.
     """
 
     def __init__(self, root: int) -> None:
@@ -67,7 +70,7 @@ class ParentCache:
         self._parts: tuple[bytes, ...] = ()
 
     def above(self, path: RelativePath) -> int:
-        """The directory that holds a path, by a way without links; raise OSError."""
+        """Return a descriptor of the parent of a path; raises OSError."""
         parts = path.parts[:-1]
         if parts != self._parts:
             self.close()
@@ -77,23 +80,23 @@ class ParentCache:
         return self._descriptor
 
     def close(self) -> None:
-        """Let go of it; may be called again."""
+        """Close the cached descriptor; idempotent."""
         descriptor, self._descriptor, self._parts = self._descriptor, self._root, ()
         if descriptor != self._root:
             os.close(descriptor)
 
 
 def inspect_path(root: int, path: RelativePath) -> PathEntry | None:
-    """What stands at a path below an open directory; None if nothing, or no way leads there.
+    """Return the entry at a path; None if there is none.
 
-    Raises OSError only for what this process lacks, or for a disk that fails.
+    Raises OSError only for lack of resources or I/O errors.
     """
     seen = inspect_with_stat(root, path.raw)
     return seen and seen[0]
 
 
 def inspect_with_stat(root: int, path: bytes) -> Seen | None:
-    """Do what `inspect_path` does, and tell what the system says of it, too."""
+    """Like `inspect_path`, with the stat result."""
     for _ in range(TRIES_MAX):
         try:
             descriptor = open_linkless(root, path, _READ)
@@ -114,7 +117,7 @@ def inspect_with_stat(root: int, path: bytes) -> Seen | None:
 
 
 def _opened(descriptor: int, status: os.stat_result) -> PathEntry | None:
-    """What a descriptor leads to; None if it changed meanwhile."""
+    """Return the entry of a descriptor; None if it changed during the read."""
     mode, mtime_ns = stat.S_IMODE(status.st_mode), status.st_mtime_ns
     if stat.S_ISDIR(status.st_mode):
         return PathEntry(
@@ -136,7 +139,7 @@ def _opened(descriptor: int, status: os.stat_result) -> PathEntry | None:
 
 
 def _closed(root: int, path: bytes) -> Seen | None:
-    """What stands there, as far as one can tell without opening it."""
+    """Return the entry as far as lstat shows it."""
     way, slash, name = path.rpartition(b"/")
     parent = root
     try:
@@ -145,7 +148,7 @@ def _closed(root: int, path: bytes) -> Seen | None:
         status = os.stat(name, dir_fd=parent, follow_symlinks=False)
         mode, mtime_ns = stat.S_IMODE(status.st_mode), status.st_mtime_ns
         if stat.S_ISLNK(status.st_mode):
-            with suppress(OSError):  # it is no link any more
+            with suppress(OSError):  # replaced meanwhile
                 target = os.readlink(name, dir_fd=parent)
                 return PathEntry(EntryKind.LINK, mode, target=target, mtime_ns=mtime_ns), status
         kind = EntryKind.DIRECTORY if stat.S_ISDIR(status.st_mode) else EntryKind.SPECIAL

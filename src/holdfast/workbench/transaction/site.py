@@ -1,7 +1,7 @@
-"""Where a transaction takes place, and the marker that says how far it has come.
+"""Site of a transaction: root directory, stage, and the marker file.
 
-The marker gets a second name with the commit. That is one sync, where to write it anew would take
-two; and what it says is never written over.
+The commit renames the marker to a second name. A rename needs one directory sync, where rewriting
+the file would need two syncs; and the content of a marker is never overwritten.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _nothing_to_give() -> None:
 
 @dataclass(frozen=True, slots=True)
 class TransactionSite:
-    """Where a transaction takes place: a directory, its stage, and the marker outside of it.
+    """Where a transaction runs: a root directory, its stage, and the marker outside of it.
 
     `release_reserve` frees reserved disk space; it is called on a full disk before a rollback.
     """
@@ -39,18 +39,20 @@ class TransactionSite:
 
     @property
     def markers(self) -> tuple[Path, Path]:
-        """Both names of the marker: the one that it is put under, and that of the commit."""
+        """Names of the marker before and after the commit."""
         return self.marker, committed_name(self.marker)
 
 
-@lru_cache(maxsize=64)  # one deed asks for it five times
+@lru_cache(maxsize=64)  # asked for five times in one operation
 def committed_name(marker: Path) -> Path:
-    """The name that a marker has once its transaction is committed."""
     return marker.with_suffix(f".{TransactionState.COMMITTED}{marker.suffix}")
 
 
 def read_marker(site: TransactionSite) -> Marker | None:
-    """What somebody began here; None if nothing. Raises MarkerDamaged, or a failure of the disk."""
+    """Return the marker of an interrupted transaction.
+
+    Raises MarkerDamaged or a failure of the disk.
+    """
     first, second = site.markers
     found = _read(site.disk, first)
     if found is not None:
@@ -60,28 +62,28 @@ def read_marker(site: TransactionSite) -> Marker | None:
 
 
 def put_marker(site: TransactionSite, marker: Marker) -> None:
-    """Say how far a transaction has come, durably and in one step."""
+    """Write the marker durably and atomically."""
     replace_file(site.disk, site.marker, [encode_marker(marker)])
 
 
 def commit_marker(site: TransactionSite) -> None:
-    """Say that a transaction is committed, durably and in one step."""
-    with suppress(DiskMissing):  # it has that name already, but nobody knows how durably
+    """Commit: rename the marker and sync its directory."""
+    with suppress(DiskMissing):  # renamed before a crash, but maybe not synced
         site.disk.rename(*site.markers)
     site.disk.sync_directory(site.marker.parent)
 
 
 def remove_marker(site: TransactionSite, *, is_committed: bool) -> None:
-    """Say no more of a transaction that is over.
+    """Remove the marker of a finished transaction.
 
-    That is not synced: if the power fails and it comes back, it says again that all is over.
+    Not synced: if it reappears after a power loss, recovery merely repeats the cleanup.
     """
     with suppress(DiskMissing):
         site.disk.unlink(site.markers[is_committed])
 
 
 def set_aside(site: TransactionSite) -> None:
-    """Give a marker that nobody can read another name, under which it may be looked at."""
+    """Rename an unreadable marker, so that it can be examined."""
     word = site.disk.fresh_word()
     for marker in site.markers:
         with suppress(DiskMissing):
@@ -103,10 +105,7 @@ def _read(disk: Disk, path: Path) -> Marker | None:
 
 
 def is_there(path: Path) -> bool:
-    """Whether anything has a name, where hardly ever anything has; raise a failure of the disk.
-
-    Not to open it is cheaper than not to succeed.
-    """
+    """Whether a path exists; lstat is cheaper than a failed open, and the marker rarely exists."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

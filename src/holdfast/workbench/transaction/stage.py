@@ -1,8 +1,8 @@
-"""The stage of a transaction: a directory of ours in the project, with slots.
+"""Stage of a transaction: a directory in the project with one slot for each operation.
 
-Each operation has a slot of its own. The stage lies in the project so that a rename leads from a
-slot to any path. What is written there gets its owner, attributes, mode and times at once, and
-is read back: what a file system cannot keep is found before anything was touched.
+It lies in the project so that rename(2) works between a slot and any path. New entries get owner,
+attributes, mode and times there, and are read back: what the file system cannot represent is found
+before any path is changed.
 """
 
 from __future__ import annotations
@@ -29,16 +29,14 @@ from holdfast.workbench.transaction.machine import ACCESS
 from holdfast.workbench.transaction.path_state import ABSENT, open_directory
 from holdfast.workbench.tree_removal import remove_beneath
 
-# Say whose something new becomes: as what it replaces, else as the directory it comes into.
-
 Owner = tuple[int, int]
-"""A user and a group; -1 is whoever makes it."""
+"""User and group id; -1 leaves that of the creating process."""
 
 _CREATOR: Final = (-1, -1)
 
 
 class Owners:
-    """Who owns what below a directory, as far as somebody has looked."""
+    """Owner of new entries: as the entry they replace, else as their directory."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -46,11 +44,11 @@ class Owners:
         self._around: dict[RelativePath | None, os.stat_result | None] = {}
 
     def note(self, path: RelativePath, status: os.stat_result) -> None:
-        """Take note of what stands at a path."""
+        """Record the stat result of a path."""
         self._seen[path] = status
 
     def of(self, path: RelativePath) -> Owner:
-        """Whose something new at a path becomes; raise OSError if nobody can tell."""
+        """Return the owner for a new entry at a path; raises OSError."""
         replaced = self._seen.get(path)
         if replaced is not None:
             return replaced.st_uid, replaced.st_gid
@@ -58,7 +56,7 @@ class Owners:
         if parent not in self._around:
             self._around[parent] = self._status(parent)
         around = self._around[parent]
-        if around is None:  # it is new, too
+        if around is None:  # the parent is new as well
             return self.of(parent) if parent is not None else _CREATOR
         if os.geteuid() == 0:
             return around.st_uid, around.st_gid
@@ -77,23 +75,26 @@ class Owners:
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _INHERITED: Final = "system.posix_acl_default"
-_OPEN_MAX: Final = 128  # files that wait for their sync; far below what a process may have open
-_NOT_OURS_TO_GIVE: Final = {errno.EPERM, errno.EINVAL}  # the latter: unknown in our namespace
+_OPEN_MAX: Final = 128  # descriptors waiting for fsync; far below RLIMIT_NOFILE
+_NOT_OURS_TO_GIVE: Final = {
+    errno.EPERM,
+    errno.EINVAL,
+}  # EINVAL: id not mapped in our user namespace
 _PROBES: Final = (b"one", b"other")
 _READABLE: Final = 0o400
 _HOLE_BYTES: Final = 1 << 16
 _ZEROS: Final = bytes(_HOLE_BYTES)
 
 EXCHANGING: Final[set[int]] = set()
-"""The devices on which this process saw names change places, so that it need not try again."""
+"""Devices on which RENAME_EXCHANGE has worked in this process, so that it is not probed again."""
 
 
 class MetadataNotKept(OSError):
-    """The file system took something and made something else of it."""
+    """The file system accepted metadata and stored something else."""
 
 
 class StageDirectory:
-    """The stage in a root directory, under one name; every method raises OSError."""
+    """Stage below an open root directory; all methods raise OSError."""
 
     def __init__(self, root: int, name: str) -> None:
         self._root = root
@@ -104,7 +105,6 @@ class StageDirectory:
         self._ours: set[Owner] = set()
 
     def exists(self) -> bool:
-        """Whether anything has the name of the stage."""
         try:
             os.stat(self._name, dir_fd=self._root, follow_symlinks=False)
         except FileNotFoundError:
@@ -112,23 +112,23 @@ class StageDirectory:
         return True
 
     def make(self) -> None:
-        """Make an empty stage, whatever was there; what is made in it inherits nothing."""
+        """Create an empty stage, replacing an old one; default ACLs are not inherited."""
         try:
             os.mkdir(self._name, 0o700, dir_fd=self._root)
         except FileExistsError:
             self.drop()
             os.mkdir(self._name, 0o700, dir_fd=self._root)
-        with suppress(OSError):  # there is nothing to inherit, or nobody knows such a thing
+        with suppress(OSError):  # no default ACL, or ACLs are unsupported
             os.removexattr(self._open(), _INHERITED)
 
     def try_exchange(self) -> None:
-        """Raise ExchangeMissing if names cannot change places here; found out once in a while."""
+        """Probe RENAME_EXCHANGE, once per device; raises ExchangeMissing."""
         directory = self._open()
         device = os.fstat(directory).st_dev
         if device in EXCHANGING:
             return
         one, other = (NameAt(directory, name) for name in _PROBES)
-        for probe in _PROBES:  # files: to make and remove directories takes five times as long
+        for probe in _PROBES:  # files: directories take five times as long
             os.close(os.open(probe, _CREATE, 0o600, dir_fd=directory))
         exchange(one, other)
         for probe in _PROBES:
@@ -136,7 +136,7 @@ class StageDirectory:
         EXCHANGING.add(device)
 
     def exchange(self, one: NameAt, other: NameAt) -> None:
-        """Let two things change places; if they cannot any more, the next stage tries it first."""
+        """Exchange two names; on ExchangeMissing the next stage probes again."""
         try:
             exchange(one, other)
         except ExchangeMissing:
@@ -144,12 +144,12 @@ class StageDirectory:
             raise
 
     def slot(self, number: int) -> NameAt:
-        """The name of a slot; raise FileNotFoundError if there is no stage."""
+        """Return the name of a slot; raises FileNotFoundError without a stage."""
         directory = self._directory
         return NameAt(self._open() if directory is None else directory, b"%d" % number)
 
     def slots(self) -> list[NameAt]:
-        """Every slot with something in it."""
+        """Return all slots in use."""
         try:
             directory = self._open()
         except FileNotFoundError:
@@ -157,16 +157,16 @@ class StageDirectory:
         return [NameAt(directory, os.fsencode(name)) for name in sorted(os.listdir(directory))]
 
     def drop(self) -> None:
-        """Remove the stage with all that is in it; repeated after a kill, it goes on."""
+        """Remove the stage with its contents; idempotent."""
         self.close()
         remove_beneath(self._root, self._name)
 
     def write_file(
         self, at: NameAt, entry: PathEntry, pieces: Iterable[bytes], owner: Owner
     ) -> None:
-        """Make a file; it is durable after the next `sync`."""
+        """Create a file; durable after `sync`."""
         if not entry.mode & _READABLE and os.geteuid() != 0:
-            # Nobody could ever tell whether it is what was written.
+            # An unreadable file could not be verified after the exchange.
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         descriptor = os.open(at.name, _CREATE, 0o600, dir_fd=at.directory)
         self._waiting.append(descriptor)
@@ -177,7 +177,7 @@ class StageDirectory:
             self._sync_waiting()
 
     def make_link(self, at: NameAt, entry: PathEntry, owner: Owner) -> None:
-        """Make a link; it is durable after the next `sync`."""
+        """Create a symbolic link; durable after `sync`."""
         os.symlink(entry.target, at.name, dir_fd=at.directory)
         if not self._is_ours(owner):
             _own(partial(os.chown, at.name, dir_fd=at.directory, follow_symlinks=False), owner)
@@ -186,7 +186,7 @@ class StageDirectory:
             os.utime(at.name, ns=times, dir_fd=at.directory, follow_symlinks=False)
 
     def make_directory(self, at: NameAt, entry: PathEntry, owner: Owner) -> None:
-        """Make an empty directory, also where one is already; durable after the next `sync`."""
+        """Create an empty directory, replacing an empty one; durable after `sync`."""
         with suppress(FileNotFoundError):
             os.rmdir(at.name, dir_fd=at.directory)
         os.mkdir(at.name, 0o700, dir_fd=at.directory)
@@ -195,17 +195,17 @@ class StageDirectory:
         self._apply_metadata(descriptor, entry, owner)
 
     def sync(self) -> None:
-        """Make durable all that was made, and the names in the stage."""
+        """Sync all created entries, and the stage directory."""
         self._sync_waiting()
-        with suppress(FileNotFoundError):  # it was dropped by one who was killed
+        with suppress(FileNotFoundError):  # a killed process already dropped it
             os.fsync(self._open())
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close all descriptors."""
         held = [*self._waiting, *([] if self._directory is None else [self._directory])]
         self._waiting, self._directory = [], None
         for descriptor in held:
-            with suppress(OSError):  # what matters was synced, or will not be used
+            with suppress(OSError):  # synced already, or abandoned
                 os.close(descriptor)
 
     def _open(self) -> int:
@@ -214,13 +214,13 @@ class StageDirectory:
         return self._directory
 
     def _is_ours(self, owner: Owner) -> bool:
-        """Whether what we make belongs to them already."""
+        """Whether new entries get this owner without chown."""
         if not self._ours:
             self._ours = {*product((-1, os.geteuid()), (-1, os.getegid()))}
         return owner in self._ours
 
     def _apply_metadata(self, descriptor: int, entry: PathEntry, owner: Owner) -> None:
-        """Give something new its owner, attributes, mode and time, and see whether they stay."""
+        """Set owner, attributes, mode and mtime, and verify mode and attributes."""
         if not self._is_ours(owner):
             _own(partial(os.fchown, descriptor), owner)
         for name, value in entry.xattrs:
@@ -229,7 +229,7 @@ class StageDirectory:
         if entry.mtime_ns:
             os.utime(descriptor, ns=(entry.mtime_ns, entry.mtime_ns))
         if (entry.mode, entry.xattrs) in self._kept:
-            return  # the same, on the same file system, a moment ago
+            return  # verified before on this file system
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
         if mode != entry.mode or read_xattrs(descriptor) != entry.xattrs:
             raise MetadataNotKept(
@@ -239,13 +239,13 @@ class StageDirectory:
 
     def _sync_waiting(self) -> None:
         while self._waiting:
-            os.fsync(self._waiting[0])  # not its bytes alone: its mode must not come later
+            os.fsync(self._waiting[0])  # not fdatasync: the mode must be durable with the content
             os.close(self._waiting.pop(0))
 
 
 def adjust(directory: int, have: PathEntry, want: PathEntry) -> None:
-    """Change what differs of a directory that is open; raise OSError."""
-    # A descriptor that needs no permission can only be changed by its name.
+    """Change differing mode and attributes of an open directory; raises OSError."""
+    # An O_PATH descriptor needs no permission to open, but is changed only through /proc.
     handle = f"/proc/self/fd/{directory}" if hasattr(os, "O_PATH") else directory
     old, new = dict(have.xattrs), dict(want.xattrs)
     for name in old.keys() - new.keys():
@@ -260,7 +260,8 @@ def adjust(directory: int, have: PathEntry, want: PathEntry) -> None:
 def _write_all(descriptor: int, pieces: Iterable[bytes]) -> None:
     """Write a file, with holes for long runs of zeros.
 
-    The store does not know which zeros were holes; as with `cp --sparse=always` all of them are.
+    The store does not record holes, so all long runs of zeros become holes, as with `cp
+    --sparse=always`.
     """
     has_holes = False
     for piece in pieces:
@@ -282,12 +283,12 @@ def _write(descriptor: int, data: bytes) -> None:
     while data:
         taken = os.write(descriptor, data)
         if taken == 0:
-            raise OSError(errno.EIO, "nothing was taken")
+            raise OSError(errno.EIO, "write returned 0")
         data = data[taken:]
 
 
 def _own(give: Callable[[int, int], None], owner: Owner) -> None:
-    """Give something to its owner, or at least to the group, or else leave it ours."""
+    """Set the owner, else only the group, else keep ours."""
     user, group = owner
     for attempt in ((user, group), (-1, group)):
         try:

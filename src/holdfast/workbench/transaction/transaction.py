@@ -1,8 +1,8 @@
-"""Change many paths of a directory as a whole, whatever else happens there.
+"""Change many paths of a directory atomically.
 
-`execute` brings changes into effect, all or none; `recover` finishes or undoes what a dead
-process left. Whoever calls them holds the lock of the project and its store. What is expected and
-what is put there is compared by content, with `holdfast.workbench.transaction.path_state.look`.
+`execute` applies all changes or none; `recover` finishes or undoes what a dead process left.
+Callers hold the lock of the project. Entries are compared by content, with
+`path_state.inspect_path`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from holdfast.world import disk_failure, remove_leftovers
 from holdfast.world.failures import DiskFull, DiskQuota
 
 OutcomeRecorder = Callable[[TransactionOutcome], None]
-"""Writes an outcome down, durably; after a kill it may be told the same again, by its key."""
+"""Records an outcome durably; may be called again with the same key after a kill."""
 
 _FULL: Final = (DiskFull, DiskQuota)
 
@@ -47,10 +47,10 @@ def execute(
     record_outcome: OutcomeRecorder,
     on_progress: ProgressCallback = ignore_progress,
 ) -> TransactionOutcome:
-    """Bring all changes into effect, or none if one of them does not find what it expects.
+    """Apply all changes, or none if a path is not as expected.
 
-    Durable when it returns. When it raises nothing has changed, except TransactionUnsettled, after
-    which `recover` must be called. Conflicts that were found before anything began are not told.
+    Durable on return. When it raises nothing has changed, except for TransactionUnsettled, after
+    which `recover` must run. Conflicts found before the first operation are not recorded.
     """
     recover(site, store, record_outcome=record_outcome)
     changes = tuple(changes)
@@ -59,9 +59,9 @@ def execute(
         marker = Marker(purpose.key, TransactionState.PREPARED, operations, purpose.facts)
         try:
             return _attempted(site, store, marker, record_outcome, on_progress)
-        except ExchangeMissing:  # and nothing has begun
+        except ExchangeMissing:  # raised before the first operation
             continue
-    raise AssertionError("without exchanges none is missed")
+    raise AssertionError("no operation of the second plan needs an exchange")
 
 
 def recover(
@@ -71,11 +71,10 @@ def recover(
     record_outcome: OutcomeRecorder,
     on_progress: ProgressCallback = ignore_progress,
 ) -> TransactionOutcome | None:
-    """Finish or undo what somebody began here and did not end; None if there is nothing.
+    """Finish or undo an interrupted transaction; None if there is none.
 
-    Costs three system calls if there is nothing. When it raises, it can be called again. A marker
-    that is damaged is set aside, with all that was on the stage in the store, and MarkerDamaged is
-    raised once.
+    Costs three system calls if there is none, and can be repeated when it raises. A damaged marker
+    is renamed, the contents of the stage are stored, and MarkerDamaged is raised once.
     """
     marker = _read_or_set_aside(site, store)
     if marker is None and not _has_stage(site):
@@ -86,7 +85,7 @@ def recover(
     except _FULL:
         site.release_reserve()
         outcome = _reconciled(site, store, read_marker(site), record_outcome, on_progress)
-    # A stage without a marker: killed while staging, so that no path of the person's was touched.
+    # A stage without a marker: killed while staging, before any path was changed.
     return (
         TransactionOutcome(TransactionResult.UNDONE)
         if outcome.result is TransactionResult.NOTHING
@@ -95,7 +94,7 @@ def recover(
 
 
 def drive(run: StepGenerator, executor: Executor) -> TransactionOutcome:
-    """Carry out one act after the other, and say how it ended."""
+    """Execute the steps of a generator and return its outcome."""
     try:
         step = next(run)
         while True:
@@ -131,7 +130,7 @@ def _attempted(
         if executor.marked is TransactionState.PREPARED:
             reason = str(failure)
             raise TransactionUnsettled(path=site.name, reason=reason) from ended_by
-        raise ended_by from None  # nothing was begun, or all was undone: only tidying is left
+        raise ended_by from None  # nothing was changed, or all was undone; only cleanup is left
     if executor.marked is TransactionState.COMMITTED or (
         outcome and outcome.result is TransactionResult.FINISHED
     ):
