@@ -57,7 +57,7 @@ EDITOR_NEWS = {
 }
 
 
-PARTS = {"_streams": "FileStreams", "_desk": "Desk"}  # by what others hold them as
+PARTS = {"_streams": "FileStreams", "_context": "ConnectionContext"}  # by what others hold them as
 
 
 class Method(NamedTuple):
@@ -185,7 +185,7 @@ only where the other side has the capability; a Codex client never sees it.
     yield "\nNews of the client, besides `initialized`:\n"
     yield from _news(EXEC_TOLD)
     yield "\nCapabilities (`environmentInfo.capabilities`), all ours:\n"
-    yield _fields(wire.Capabilities).replace("?", "") + "\n"
+    yield _fields(wire.ServerCapabilities).replace("?", "") + "\n"
 
 
 def _editor() -> Iterator[str]:

@@ -79,7 +79,7 @@ async def crash(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
 
 async def inquire(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
     """Ask the person, and say what they said."""
-    return ToolResult(await desk.ask("May I?", choices=("yes", "no"), is_leave=True))
+    return ToolResult(await desk.ask("May I?", choices=("yes", "no"), is_permission=True))
 
 
 def small_tools() -> tuple[Small, ...]:

@@ -77,7 +77,7 @@ async def test_what_it_asks_for_is_asked_of_the_person() -> None:
 
     told = await stand.whole(answer="yes")
 
-    assert [(each.title, each.is_leave) for each in only(told, TurnQuestion)] == [
+    assert [(each.title, each.is_permission) for each in only(told, TurnQuestion)] == [
         ("Sub-agent: May I?", True)
     ]
     assert stand.history[2] == "tool: It said yes."

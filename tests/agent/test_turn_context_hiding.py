@@ -41,7 +41,7 @@ def told(word: str) -> list[TurnItem]:
         ),
         ToolUse("i", "run", f"run {word}", {"command": ["echo", word], "deep": {"er": word}}),
         ToolUseEnded("i", ToolResult(f"«{word}»", shown=word, paths=("a",), plan=(Task(1, word),))),
-        TurnQuestion("q", word, word, (word, "no"), "i", is_leave=True),
+        TurnQuestion("q", word, word, (word, "no"), "i", is_permission=True),
         TurnNote(word, {"code": "X", "details": {"said": f"your key is {word}."}}),
         TurnOver(
             TurnOutcome.FAILED, {"userMessage": word, "retryable": False, "waits": [1, 2.5, None]}

@@ -95,7 +95,7 @@ class TestCodex(RunnerContract):
         @asynccontextmanager
         async def prepare(turns: Turns) -> AsyncGenerator[CodexRunner]:
             program = str(codex_binary())
-            policy = "untrusted" if any(needs_leave(turn) for turn in turns) else "never"
+            policy = "untrusted" if any(needs_permission(turn) for turn in turns) else "never"
             script = [reply for turn in turns for reply in replies(turn)]
             async with (
                 ModelServer(script) as model,
@@ -172,15 +172,15 @@ def lines(turn: Sequence[Says | Runs]) -> list[ScriptedAnswer]:
         if isinstance(each, Says):
             said += each.text
         else:
-            reach = "open" if each.needs_leave else "sandbox"
+            reach = "open" if each.needs_permission else "sandbox"
             arguments: dict[str, object] = {"command": each.command, "reach": reach, "seconds": 60}
             made.append(ScriptedAnswer(say=said, calls=(ScriptedCall("shell", arguments),)))
             said = ""
     return [*made, ScriptedAnswer(say=said)] if said else made
 
 
-def needs_leave(turn: Sequence[Says | Runs]) -> bool:
-    return any(isinstance(each, Runs) and each.needs_leave for each in turn)
+def needs_permission(turn: Sequence[Says | Runs]) -> bool:
+    return any(isinstance(each, Runs) and each.needs_permission for each in turn)
 
 
 def replies(turn: Sequence[Says | Runs]) -> list[Reply]:
@@ -201,7 +201,7 @@ def steps(turn: Sequence[Says | Runs]) -> list[dict[str, object]]:
         if isinstance(each, Says):
             made.append({"say": each.text})
             continue
-        if each.needs_leave:
+        if each.needs_permission:
             made.append({"ask": f"May I run {each.command}?", "approval": True})
         made.append({"run": each.command})
     return made

@@ -72,7 +72,7 @@ from holdfast.runners.native import translated
             ],
         ),
         (
-            TurnQuestion("q", "May I?", "really", ("yes", "no"), "1", is_leave=True),
+            TurnQuestion("q", "May I?", "really", ("yes", "no"), "1", is_permission=True),
             [
                 QuestionAsked(
                     "q",

@@ -1,4 +1,4 @@
-"""What can go wrong between the agent, its models and its tools."""
+"""Failures of the agent, its models and its tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class KeyRefused(
     "Check the key in the settings.",
     actions=(Action.OPEN_SETTINGS, Action.SWITCH_MODEL),
 ):
-    """A provider does not know our key, or does not let it use the model."""
+    """The provider rejects the key, or the key has no access to the model."""
 
     provider: str
     model: str
@@ -32,7 +32,7 @@ class ModelUnknown(
     user_message="{provider} has no model {model}, or not for this key.",
     actions=(Action.SWITCH_MODEL, Action.OPEN_SETTINGS),
 ):
-    """A provider does not know the model."""
+    """The provider does not have the model."""
 
     provider: str
     model: str
@@ -48,7 +48,7 @@ class RateLimited(
     user_message="{provider} wants us to ask {model} less often for a while.",
     actions=(Action.WAIT, *_AGAIN),
 ):
-    """A provider has been asked too often."""
+    """Too many requests."""
 
     provider: str
     model: str
@@ -64,7 +64,7 @@ class ModelOverloaded(
     user_message="{provider} has trouble of its own and cannot answer for {model} now ({word}).",
     actions=_AGAIN,
 ):
-    """A provider is overloaded or broken, for now."""
+    """The provider is overloaded or has an internal error."""
 
     provider: str
     model: str
@@ -80,7 +80,7 @@ class ModelUnreachable(
     user_message="No connection to {provider} can be made ({reason}). Is the network there?",
     actions=_AGAIN,
 ):
-    """No connection to a provider can be made."""
+    """No connection to the provider."""
 
     provider: str
     model: str
@@ -96,7 +96,7 @@ class ModelStalled(
     "and was not waited for.",
     actions=_AGAIN,
 ):
-    """A provider did not connect, begin, go on or end in time."""
+    """A timeout: connecting, first byte, between chunks, or in total."""
 
     provider: str
     model: str
@@ -113,7 +113,7 @@ class AnswerCut(
     "Nothing of it was kept.",
     actions=(Action.REGENERATE, *_AGAIN),
 ):
-    """A stream ended without its end."""
+    """The stream ended before the answer was complete."""
 
     provider: str
     model: str
@@ -130,7 +130,7 @@ class AnswerGarbled(
     recovery=Recovery.RETRY_BACKOFF,
     actions=(Action.REGENERATE, *_AGAIN),
 ):
-    """What a provider sent is not in the format that it promises."""
+    """The response is not valid in the provider's format."""
 
     provider: str
     model: str
@@ -145,7 +145,7 @@ class AnswerTooLarge(
     user_message="The answer of {model} grew beyond {bytes_max:,} bytes. Nothing of it was kept.",
     actions=(Action.SWITCH_MODEL, Action.CANCEL),
 ):
-    """An answer is larger than any that we take."""
+    """The answer exceeds the size limit."""
 
     provider: str
     model: str
@@ -162,7 +162,7 @@ class ContentRefused(
     recovery=Recovery.FIX_INPUT,
     actions=(Action.SWITCH_MODEL, Action.CANCEL),
 ):
-    """A provider's policy forbids to answer what it was sent."""
+    """The provider's content policy rejected the conversation."""
 
     provider: str
     model: str
@@ -178,7 +178,7 @@ class ContextTooLong(
     user_message="The conversation no longer fits into {model}.",
     actions=(Action.SWITCH_MODEL, Action.CANCEL),
 ):
-    """What a model was sent is more than fits into it."""
+    """The request exceeds the model's context window."""
 
     provider: str
     model: str
@@ -195,7 +195,7 @@ class QuotaExhausted(
     "Fill it up there, or use another provider.",
     actions=(Action.SWITCH_MODEL, Action.OPEN_SETTINGS, Action.CANCEL),
 ):
-    """A provider wants to be paid first."""
+    """The account has no credit or quota left."""
 
     provider: str
     model: str
@@ -211,14 +211,14 @@ class RequestRefused(
     user_message="{provider} does not take what was sent to {model} ({status}, {word}): {said}",
     actions=(Action.SWITCH_MODEL, Action.VIEW_REPORT, Action.CANCEL),
 ):
-    """A provider finds fault with the request itself."""
+    """The provider rejects the request itself."""
 
     provider: str
     model: str
     status: int
     word: str
     said: str
-    param: str = ""  # which part of the request, where the provider names one
+    param: str = ""  # the rejected parameter, if the provider names it
 
 
 class AnswerIncomplete(
@@ -231,7 +231,7 @@ class AnswerIncomplete(
     recovery=Recovery.USE_ALTERNATIVE,
     actions=(Action.RESUME, Action.SWITCH_MODEL, Action.REVIEW_DRAFT),
 ):
-    """A model ended without an answer: it was cut at its output limit, or empty, repeatedly."""
+    """The answer was truncated at the output limit or empty, repeatedly."""
 
     provider: str
     model: str
@@ -247,7 +247,7 @@ class ProviderMoved(
     "and a key is not carried on. Set its address anew.",
     actions=(Action.OPEN_SETTINGS, Action.SWITCH_MODEL),
 ):
-    """A provider answers with a redirection, which is never followed."""
+    """The provider responds with a redirect, which is never followed."""
 
     provider: str
     model: str
@@ -261,12 +261,12 @@ class ScriptEnded(
     title="The script is over",
     user_message="The script of the scripted model has only {answers} answers.",
 ):
-    """A scripted model is asked once more than its script foresees."""
+    """The scripted model received more requests than its script has answers."""
 
     answers: int
 
 
-# What can be wrong with what the person has settled for the agent.
+# Configuration.
 
 
 class KeyMissing(
@@ -278,7 +278,7 @@ class KeyMissing(
     "{variable}, or put it into {file}.",
     actions=(Action.OPEN_SETTINGS, Action.SWITCH_MODEL),
 ):
-    """A provider wants a key, and nobody has given us one."""
+    """The provider needs a key, and no source has one."""
 
     provider: str
     variable: str
@@ -293,7 +293,7 @@ class KeyUnusable(
     user_message="No key of {provider} was kept: {reason}.",
     phase="login",
 ):
-    """What was entered as a key is not one."""
+    """The text entered is not a valid key."""
 
     provider: str
     reason: str
@@ -308,7 +308,7 @@ class KeyFileOpen(
     "Run: chmod 600 {file}",
     actions=(Action.OPEN_SETTINGS,),
 ):
-    """The file with the keys is not ours alone."""
+    """The key file is readable by other users."""
 
     file: str
     mode: str
@@ -322,7 +322,7 @@ class SettingsUnreadable(
     user_message="{file}: {problem}.",
     actions=(Action.OPEN_SETTINGS,),
 ):
-    """What the person wrote about providers or keys cannot be used."""
+    """The file with providers or keys is not valid."""
 
     file: str
     problem: str
@@ -336,7 +336,7 @@ class ProviderUnknown(
     user_message="There is no provider {provider}; there are {known}.",
     actions=(Action.SWITCH_MODEL, Action.OPEN_SETTINGS),
 ):
-    """Nobody has said where a provider of that name is."""
+    """No provider of that name is configured."""
 
     provider: str
     known: str
@@ -349,7 +349,7 @@ class ScriptInvalid(
     title="The script makes no sense",
     user_message="{name}: {problem}.",
 ):
-    """The script of a scripted model cannot be read."""
+    """The script of the scripted model is not valid."""
 
     name: str
     problem: str
@@ -363,13 +363,13 @@ class McpSettingsUnfit(
     user_message="{file} cannot be used: {reason}. No MCP server of it is started.",
     actions=(Action.OPEN_SETTINGS,),
 ):
-    """A file that names MCP servers cannot be read as one."""
+    """The MCP configuration file is not valid."""
 
     file: str
     reason: str
 
 
-# What can go wrong with a tool that a model uses.
+# Tools.
 
 
 class ToolRefused(
@@ -379,7 +379,7 @@ class ToolRefused(
     title="The tool cannot do that",
     user_message="{reason}",
 ):
-    """A tool was asked for what it does not do, or what does not fit what is there."""
+    """The tool does not support the request, or it does not fit the current files."""
 
     reason: str
 
@@ -391,7 +391,7 @@ class EditStale(
     title="The lines are other ones now",
     user_message="Nothing was changed in {path}: {reason}. These lines are there now:\n{now}",
 ):
-    """An edit was made for lines that have changed since."""
+    """The lines to edit have changed since they were read."""
 
     path: str
     reason: str
@@ -405,7 +405,7 @@ class PermissionRefused(
     title="It was not allowed",
     user_message="It was not allowed to {wish} ({reason}). Do without it, or say why it is needed.",
 ):
-    """Something would leave the sandbox, and nobody let it."""
+    """An action beyond the sandbox was not permitted."""
 
     wish: str
     reason: str
@@ -419,13 +419,13 @@ class McpUnavailable(
     user_message="The MCP server {server} cannot be used now: {reason}.",
     actions=(Action.RETRY, Action.OPEN_SETTINGS),
 ):
-    """An MCP server does not start, does not answer, or has ended too often."""
+    """The MCP server does not start, does not respond, or has exited too often."""
 
     server: str
     reason: str
 
 
-# What can end a turn that neither a model nor a tool has ended.
+# Turns.
 
 
 class AgentCrashed(
@@ -437,7 +437,7 @@ class AgentCrashed(
     "saved. Press Enter to continue.",
     actions=(Action.RETRY, Action.VIEW_REPORT),
 ):
-    """The task of the agent ended in the middle of a turn."""
+    """The agent's task ended during a turn."""
 
     reason: str
 
@@ -451,7 +451,7 @@ class AgentUnstable(
     "again for {wait} seconds. Your conversation history is saved.",
     actions=(Action.RETRY, Action.VIEW_REPORT, Action.SWITCH_RUNNER),
 ):
-    """The agent crashed so often that it is left alone for a while."""
+    """The agent crashed repeatedly, and is not restarted for a while."""
 
     crashes: int
     reason: str
@@ -467,7 +467,7 @@ class StepsSpent(
     "ask again to go on.",
     actions=(Action.RESUME, Action.REVIEW_DRAFT),
 ):
-    """A turn asked the model as often as it may."""
+    """The limit of requests per turn is reached."""
 
     most: int
 
@@ -481,7 +481,7 @@ class TokensSpent(
     "ask again to go on.",
     actions=(Action.RESUME, Action.REVIEW_DRAFT),
 ):
-    """A turn took as many tokens as it may."""
+    """The limit of tokens per turn is reached."""
 
     spent: int
     most: int
@@ -496,7 +496,7 @@ class CostSpent(
     "ask again to go on.",
     actions=(Action.RESUME, Action.REVIEW_DRAFT),
 ):
-    """A turn cost as much as it may."""
+    """The limit of cost per turn is reached."""
 
     spent: float
     most: float
@@ -511,7 +511,7 @@ class TimeSpent(
     "ask again to go on.",
     actions=(Action.RESUME, Action.REVIEW_DRAFT),
 ):
-    """A turn took as much time as it may."""
+    """The limit of time per turn is reached."""
 
     most: float
 
@@ -525,7 +525,7 @@ class GoingInCircles(
     "also after it was told. What was done is kept; say what it is to do differently.",
     actions=(Action.RESUME, Action.SWITCH_MODEL),
 ):
-    """The model makes the same call again and again, and nothing comes of it."""
+    """The model repeats the same call without effect."""
 
     tool: str
     times: int
@@ -540,7 +540,7 @@ class ContextWindowExhausted(
     "Include fewer files, ask for a narrower change, or restart from the summary.",
     actions=(Action.SWITCH_MODEL, Action.CANCEL),
 ):
-    """Summaries do not make the conversation short enough for the model."""
+    """The conversation exceeds the context window even when summarized."""
 
     model: str
     tokens: int
@@ -554,6 +554,6 @@ class HeadUnknown(
     title="No such entry to continue",
     user_message="The conversation has no entry {head} that a turn could go on from.",
 ):
-    """Somebody wants to go on from an entry that the conversation does not have."""
+    """The conversation has no entry of that id."""
 
     head: str

@@ -68,10 +68,15 @@ class MemoryToolContext:
         self.shown.append(output)
 
     async def ask(
-        self, title: str, detail: str = "", choices: tuple[str, ...] = (), *, is_leave: bool = False
+        self,
+        title: str,
+        detail: str = "",
+        choices: tuple[str, ...] = (),
+        *,
+        is_permission: bool = False,
     ) -> str:
         """Return the next prepared answer; without one, the refusal."""
-        self.asked.append((title, detail, choices, is_leave))
+        self.asked.append((title, detail, choices, is_permission))
         if self._answers:
             return self._answers.pop(0)
         return choices[-1] if choices else ""

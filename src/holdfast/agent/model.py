@@ -467,7 +467,7 @@ class TurnQuestion(TurnEvent, frozen=True):
     detail: str = ""
     choices: tuple[str, ...] = ()
     item: str = ""
-    is_leave: bool = False
+    is_permission: bool = False
 
 
 class TurnUsage(TurnEvent, frozen=True):

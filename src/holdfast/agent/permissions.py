@@ -44,7 +44,7 @@ class Permissions:
         verdict, reason = decide(wish, self._asking, granted)
         if verdict is PermissionDecision.ASK:
             choices = tuple(answer.value for answer in wish.answers)
-            said = await desk.ask(title_of(wish), detail_of(wish), choices, is_leave=True)
+            said = await desk.ask(title_of(wish), detail_of(wish), choices, is_permission=True)
             if said in choices[:-1]:
                 self._take(wish, PermissionAnswer(said))
                 return

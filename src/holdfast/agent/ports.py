@@ -57,7 +57,12 @@ class ToolContext(Protocol):
         ...
 
     async def ask(
-        self, title: str, detail: str = "", choices: tuple[str, ...] = (), *, is_leave: bool = False
+        self,
+        title: str,
+        detail: str = "",
+        choices: tuple[str, ...] = (),
+        *,
+        is_permission: bool = False,
     ) -> str:
         """Ask the person, and return the answer; the last choice, the refusal, if there is none."""
         ...

@@ -90,7 +90,7 @@ class SubAgent:
 async def _pass_on(asking: TurnQuestion, desk: ToolContext, turn: AgentTurn) -> None:
     """Ask the person on behalf of the sub-agent."""
     title = f"Sub-agent: {asking.title}"
-    said = await desk.ask(title, asking.detail, asking.choices, is_leave=asking.is_leave)
+    said = await desk.ask(title, asking.detail, asking.choices, is_permission=asking.is_permission)
     turn.answer(asking.question, said)
 
 

@@ -1,4 +1,4 @@
-"""For tests: what everyone who answers for models must do."""
+"""Contract suite for model providers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from holdfast.agent.providers.scripted import ScriptedAnswer, ScriptedCall
 from holdfast.failures import Failure
 
 Prepare = Callable[[Sequence[ScriptedAnswer]], AbstractAsyncContextManager[Models]]
-"""Makes models that answer with these lines, and wait no longer than told between tries."""
+"""Provides models with these answers, and without long delays between retries."""
 
 CHOICE = ModelChoice("there", "some-model")
 PROMPT = ModelRequest("Be brief.", (PromptMessage("m1", UserMessage("Hello")),))
@@ -41,30 +41,30 @@ SHORTEST = ScriptedAnswer(say="Ok.")
 
 @dataclass(frozen=True, slots=True)
 class ReceivedAnswer:
-    """What was told of one answer, the void parts apart."""
+    """The deltas of one answer, without discarded ones."""
 
     pieces: list[AnyAnswerDelta]
     void: list[AnyAnswerDelta]
 
     @property
     def last(self) -> AnswerCompleted:
-        """The answer."""
+        """The complete answer."""
         assert isinstance(self.pieces[-1], AnswerCompleted), self.pieces
         return self.pieces[-1]
 
     @property
     def text(self) -> str:
-        """The text as it was told in pieces."""
+        """The text of all deltas."""
         return "".join(each.text for each in self.pieces if isinstance(each, TextDelta))
 
     @property
     def thinking(self) -> str:
-        """The thoughts as they were told in pieces."""
+        """The thinking of all deltas."""
         return "".join(each.text for each in self.pieces if isinstance(each, ThinkingDelta))
 
     @property
     def calls(self) -> list[tuple[str, str]]:
-        """The calls as they were told in pieces: of each its tool and its arguments."""
+        """(tool, arguments) of all call deltas."""
         told = [each for each in self.pieces if isinstance(each, ToolCallDelta)]
         return [
             (
@@ -78,7 +78,7 @@ class ReceivedAnswer:
 async def heard(
     models: Models, choice: ModelChoice = CHOICE, prompt: ModelRequest = PROMPT
 ) -> ReceivedAnswer:
-    """Ask, and hear all of it."""
+    """Send a request, and collect all deltas."""
     found = ReceivedAnswer([], [])
     async with models.answering(choice, prompt) as batches:
         async for batch in batches:
@@ -91,10 +91,9 @@ async def heard(
 
 
 class ModelsContract:
-    """What everyone who answers for models promises; `prepare` makes one."""
+    """What every provider guarantees; `prepare` returns one."""
 
     async def test_an_answer_comes_in_pieces_and_then_whole(self, prepare: Prepare) -> None:
-        """The pieces together are the message."""
         async with prepare([WHOLE]) as models:
             found = await heard(models)
 
@@ -109,7 +108,6 @@ class ModelsContract:
         ]
 
     async def test_answers_come_one_after_the_other(self, prepare: Prepare) -> None:
-        """Who asks again gets the next one."""
         async with prepare([SHORTEST, WHOLE]) as models:
             texts = [(await heard(models)).text for _ in range(2)]
 
@@ -117,7 +115,6 @@ class ModelsContract:
 
     @pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.REFUSED])
     async def test_why_it_stopped_is_told(self, prepare: Prepare, stop: StopReason) -> None:
-        """Not everything is an end."""
         line = ScriptedAnswer(say="So far", stop=stop, tokens=Tokens(input=50, cached=20, output=7))
         async with prepare([line]) as models:
             found = await heard(models)
@@ -125,7 +122,6 @@ class ModelsContract:
         assert (found.last.stop, found.last.tokens) == (stop, line.tokens)
 
     async def test_what_may_pass_is_tried_again(self, prepare: Prepare) -> None:
-        """And it is told that it is."""
         async with prepare([ScriptedAnswer(fail="MODEL_OVERLOADED"), WHOLE]) as models:
             found = await heard(models)
 
@@ -136,7 +132,6 @@ class ModelsContract:
 
     @pytest.mark.parametrize("code", ["MODEL_OVERLOADED", "MODEL_ANSWER_CUT"])
     async def test_part_of_an_answer_is_void(self, prepare: Prepare, code: str) -> None:
-        """What breaks off in the middle is discarded, visibly, and made anew."""
         async with prepare(
             [ScriptedAnswer(think="Hm.", say="I will lo", fail=code), WHOLE]
         ) as models:
@@ -149,7 +144,6 @@ class ModelsContract:
         assert (found.text, found.last.message.text) == (WHOLE.say, WHOLE.say)
 
     async def test_who_says_when_to_come_back_is_obeyed(self, prepare: Prepare) -> None:
-        """No sooner, and it is told."""
         async with prepare(
             [ScriptedAnswer(fail="MODEL_RATE_LIMITED", retry_after=0.0), SHORTEST]
         ) as models:
@@ -159,7 +153,6 @@ class ModelsContract:
         assert found.pieces[0].seconds == 0.0
 
     async def test_who_wants_too_much_patience_is_not_waited_for(self, prepare: Prepare) -> None:
-        """It is the person who decides whether to wait for an hour."""
         async with prepare(
             [ScriptedAnswer(fail="MODEL_RATE_LIMITED", retry_after=3600.0)]
         ) as models:
@@ -169,7 +162,6 @@ class ModelsContract:
         assert (raised.value.code, raised.value.retry_after) == ("MODEL_RATE_LIMITED", 3600.0)
 
     async def test_it_is_not_tried_for_ever(self, prepare: Prepare) -> None:
-        """Three times more, then the failure is raised."""
         async with prepare([ScriptedAnswer(fail="MODEL_OVERLOADED")] * 4) as models:
             with pytest.raises(Failure) as raised:
                 await heard(models)
@@ -188,7 +180,6 @@ class ModelsContract:
         ],
     )
     async def test_what_does_not_pass_is_raised_at_once(self, prepare: Prepare, code: str) -> None:
-        """Under its own name."""
         async with prepare([ScriptedAnswer(fail=code)]) as models:
             with pytest.raises(Failure) as raised:
                 await heard(models)
@@ -196,7 +187,6 @@ class ModelsContract:
         assert raised.value.code == code
 
     async def test_who_leaves_the_block_has_ended_it(self, prepare: Prepare) -> None:
-        """In the middle of an answer as well, and the next one is not disturbed."""
         async with prepare([WHOLE, SHORTEST]) as models:
             async with models.answering(CHOICE, PROMPT) as batches:
                 await anext(batches)
@@ -205,7 +195,6 @@ class ModelsContract:
         assert found.text == SHORTEST.say
 
     async def test_several_can_be_asked_at_once(self, prepare: Prepare) -> None:
-        """A sub-agent does not wait for another."""
         texts: list[str] = []
 
         async def ask() -> None:

@@ -32,12 +32,12 @@ from holdfast.world import background_tasks
 class ToolSettings:
     """Settings of the person about tools.
 
-    `leaves` is the file of lasting permissions, `skills` are directories of skills, `servers` are
-    MCP servers, and `inside` is the directory in the project that the session was started in.
+    `permissions` is the file of lasting permissions, `skills` are directories of skills, `servers`
+    are MCP servers, and `inside` is the directory in the project that the session was started in.
     """
 
     asking: PermissionMode = PermissionMode.ASK
-    leaves: Path | None = None
+    permissions: Path | None = None
     skills: tuple[Path, ...] = ()
     inside: RelativePath | None = None
     servers: tuple[McpServerConfig, ...] = ()
@@ -80,7 +80,7 @@ async def open_tool_set(
     ground: SandboxConfig, workspace: Workspace, settings: ToolSettings
 ) -> AsyncGenerator[ToolSet]:
     """Build the tools of a session; leaving the context ends everything they started."""
-    approvals = Permissions(settings.leaves, asking=settings.asking)
+    approvals = Permissions(settings.permissions, asking=settings.asking)
     scratch = tempfile.mkdtemp(dir=ground.scratch, prefix="holdfast-")
     ground = replace(ground, scratch=scratch)
     try:
@@ -98,8 +98,10 @@ async def open_tool_set(
             if skills.skills:
                 tools.append(SkillTool(workspace, skills))
             servers, wrong = await servers_of(settings.servers, workspace, ground, tasks)
-            leaves = McpPermissions(workspace, ground, approvals)
-            theirs, unusable = await mcp_tools(servers, leaves, [each.spec.name for each in tools])
+            permissions = McpPermissions(workspace, ground, approvals)
+            theirs, unusable = await mcp_tools(
+                servers, permissions, [each.spec.name for each in tools]
+            )
             confinement = await ground.confinement()
             weak = filter(None, [confinement.for_person()])
             known = SessionContext(

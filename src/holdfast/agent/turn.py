@@ -110,14 +110,19 @@ class RunningToolCall:
         self.log.show(TurnDelta(self.call, TurnDeltaKind.OUTPUT, output[-_SHOWN_MAX:]))
 
     async def ask(
-        self, title: str, detail: str = "", choices: tuple[str, ...] = (), *, is_leave: bool = False
+        self,
+        title: str,
+        detail: str = "",
+        choices: tuple[str, ...] = (),
+        *,
+        is_permission: bool = False,
     ) -> str:
         """Ask the person; the timeout of the tool is suspended meanwhile."""
         # A person may take hours to answer; only the tool's own time counts.
         left = self.scope.deadline - anyio.current_time()
         self.scope.deadline = math.inf
         try:
-            asking = TurnQuestion("", title, detail, choices, self.call, is_leave)
+            asking = TurnQuestion("", title, detail, choices, self.call, is_permission)
             return await self.inquire(asking)
         finally:
             self.heard = anyio.current_time()

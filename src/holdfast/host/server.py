@@ -216,6 +216,7 @@ class ClientSession:
         return self._standing()
 
     async def _state(self, _: EmptyParams) -> SessionStatus:
+        """Return the status of the session."""
         return self._standing()
 
     async def _watch(self, params: WatchParams) -> Acknowledgement:

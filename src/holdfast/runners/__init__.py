@@ -1,6 +1,6 @@
-"""Adapters to whoever carries a turn out, all in the same words.
+"""Runners: adapters to agents, with one event vocabulary for all.
 
-What it offers is loaded when it is first asked for: no host needs all of them.
+Names are loaded on first use: no host needs all runners.
 """
 
 from __future__ import annotations

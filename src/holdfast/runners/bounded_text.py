@@ -1,4 +1,4 @@
-"""Keep the beginning and the end of a text of any length, in bounded memory."""
+"""Head and tail of a text of any length, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ TAIL_CHARS: Final = 24 * 1024
 
 
 class BoundedText:
-    """What a tool printed, as far as anybody will read it: the first and the last of it."""
+    """Head and tail of a tool's output."""
 
     def __init__(self, *, head_chars: int = HEAD_CHARS, tail_chars: int = TAIL_CHARS) -> None:
         self._head_chars, self._tail_chars = head_chars, tail_chars
         self._head = ""
         self._tail: list[str] = []
-        self._held = 0  # in the tail, which may be twice as long as it has to
+        self._held = 0  # characters in the tail, up to twice the limit
         self._fed = 0
 
     def feed(self, text: str) -> None:
-        """Take the next piece."""
+        """Append text."""
         self._fed += len(text)
         room = self._head_chars - len(self._head)
         if room > 0:
@@ -28,18 +28,19 @@ class BoundedText:
         if text:
             self._tail.append(text)
             self._held += len(text)
-        if self._held > 2 * self._tail_chars:  # so that each character is moved only once
+        # Twice the limit, so that each character is copied only once.
+        if self._held > 2 * self._tail_chars:
             kept = "".join(self._tail)[-self._tail_chars :]
             self._tail, self._held = [kept], len(kept)
 
     @property
     def left_out(self) -> int:
-        """How many characters are missing between the beginning and the end."""
+        """Characters that were dropped."""
         return max(0, self._fed - self._head_chars - self._tail_chars)
 
     @property
     def text(self) -> str:
-        """All of it; or its beginning and its end, with a line that says what is missing."""
+        """Return the text, or head and tail with a line about the omitted part."""
         tail = "".join(self._tail)
         if not self.left_out:
             return self._head + tail

@@ -1,4 +1,4 @@
-"""Carry turns out by Codex: the real app-server, in the place of the draft."""
+"""Codex runner: the real app-server, in the place of the draft."""
 
 from __future__ import annotations
 
@@ -63,16 +63,17 @@ from holdfast.world import (
 if TYPE_CHECKING:
     from holdfast.agent import McpServerConfig
 
-# Have on the disk what an agent remembers: a turn is over when a power cut cannot undo it.
+# Durability of Codex's own files: a turn is over when a power cut cannot undo it.
 
-_ABOVE: Final = 4  # directories that may be new: Codex has one for each day, month and year
+# Parent directories to sync: Codex creates one for each year, month and day.
+_ABOVE: Final = 4
 
 
 async def settled(path: str | None) -> None:
-    """Sync a file that an agent keeps, and its name; without one, or on trouble, do nothing.
+    """Sync a file of Codex and its directories; without a file, or on an error, do nothing.
 
-    What was said is in our own journal whatever happens here. An agent whose file is lost can
-    only be told again what it knew.
+    Our own journal has the conversation in any case. A Codex that lost its file receives it as
+    text.
     """
     if path is None:
         return
@@ -93,11 +94,13 @@ def _synced(path: Path) -> None:
 
 
 NAME = "codex"
-PATIENCE = 7 * 24 * 3600.0  # for a person; whoever asks on has a shorter one of its own
-_REASON_CHARS = 300  # of what Codex says about a server: it may be a type of many lines
-WAITING_TOLD = 5.0  # seconds without an event before Codex is pinged, and between two pings
+# Seconds. The host's timeout for questions is shorter and decides.
+PATIENCE = 7 * 24 * 3600.0
+_REASON_CHARS = 300  # characters of Codex's message about a server, which may be a long type
+WAITING_TOLD = 5.0  # seconds without an event before Codex is pinged, and between pings
 
-# So that it behaves: nothing is reached but the model, and a model that is away ends the turn.
+# No network access except to the model, and a limit on retries, so that an unreachable model ends
+# the turn.
 _MANNERS = (
     "features.plugins=false",
     "features.apps=false",
@@ -107,7 +110,7 @@ _ENDINGS = {"completed": TurnEnding.COMPLETED, "interrupted": TurnEnding.INTERRU
 
 
 class CodexRunner:
-    """Codex, as it is installed here."""
+    """Codex as installed on this machine."""
 
     name = NAME
     capabilities = RunnerCapabilities(continues=True, steers=True, asks=True, confines=True)
@@ -121,9 +124,9 @@ class CodexRunner:
         approval_policy: AskForApproval | None = None,
         servers: Sequence[McpServerConfig] = (),
     ) -> None:
-        """Use this program; model and policy are those of its own settings unless given.
+        """Use this program; model and policy default to Codex's own configuration.
 
-        `servers` are MCP servers that it has beside those of its settings.
+        `servers` are MCP servers in addition to those of its configuration.
         """
         self._stage = stage
         self._program = program
@@ -132,7 +135,7 @@ class CodexRunner:
         self._servers = tuple(servers)
 
     async def health(self) -> RunnerHealth:
-        """Healthy if it starts and answers."""
+        """Healthy if the app-server starts and responds."""
         try:
             async with self._connected(_Asking()) as (server, _):
                 health = await server.health()
@@ -144,8 +147,8 @@ class CodexRunner:
     async def converse(
         self, session: str | None, memory: ReadMemory
     ) -> AsyncGenerator[CodexConversation]:
-        """Start Codex, and begin a thread or resume the one that the word names."""
-        del memory  # it has one of its own
+        """Start Codex, and start or resume a thread."""
+        del memory  # unused: Codex stores threads itself
         questions = _Asking()
         self._stage.clear()
         async with self._connected(questions) as (server, transport), background_tasks() as tasks:
@@ -159,7 +162,7 @@ class CodexRunner:
             yield CodexConversation(thread, server, transport, questions, notices, tasks)
 
     async def fork(self, session: str) -> str:
-        """Have Codex keep a conversation twice; return the word for the new one."""
+        """Fork a thread; return the id of the copy."""
         async with self._connected(_Asking()) as (server, _):
             try:
                 return (await server.fork_thread(session, cwd=self._stage.root)).id
@@ -189,14 +192,14 @@ class CodexRunner:
     async def _opened(
         self, server: AppServer, session: str | None, notices: _Notices, tasks: TaskGroup
     ) -> Thread:
-        """Begin or resume a thread with our servers, or without them where Codex refuses that."""
+        """Start or resume a thread with our servers, or without them if Codex refuses."""
         if not self._servers:
             return await self._thread(server, session)
         config = await self._config(server)
         notices.add(*config.notices)
         if not config.names:
             return await self._thread(server, session)
-        # It listens before the server can answer: how servers start is told before and after.
+        # Subscribe before thread/start: server status is sent before and after its response.
         tasks.start_soon(notices.follow, server, config.names)
         try:
             return await self._thread(server, session, config.settings)
@@ -208,11 +211,11 @@ class CodexRunner:
             return thread
 
     async def _config(self, server: AppServer) -> McpConfig:
-        """The settings that a thread has beside those of Codex itself."""
+        """Return the additional configuration of a thread."""
         settings: object = {}
-        with suppress(ErrorResponse):  # to be refused again, with the reason, by thread/start
+        with suppress(ErrorResponse):  # thread/start will be refused, too, with the reason
             settings = await server.request("config/read", {"cwd": self._stage.root})
-        # With the mark: a server that outlives a killed Codex could not be found without it.
+        # The mark in the environment is needed to find servers that outlive a killed Codex.
         return mcp_config(self._servers, settings, inherited=(MARK,))
 
     async def _thread(
@@ -234,7 +237,7 @@ _REMEDY = "Install it (npm install -g @openai/codex) and sign in (codex login)."
 
 
 class CodexConversation:
-    """A conversation with Codex."""
+    """A Codex thread."""
 
     def __init__(
         self,
@@ -255,7 +258,7 @@ class CodexConversation:
     async def take_turn(
         self, prompt: str, how: Mapping[str, str] = AS_EVER
     ) -> AsyncGenerator[Sequence[AnyEvent]]:
-        """Have Codex take a turn; its approvals are asked among its events."""
+        """Run a turn; approval requests are events."""
         del how
         inbox: BatchQueue[AnyEvent] = BatchQueue()
         self._questions.inbox = inbox
@@ -276,7 +279,7 @@ class CodexConversation:
             self._questions.withdraw()
 
     async def steer(self, text: str) -> bool:
-        """Add to what the running turn was asked; say whether it was taken."""
+        """Add input to the running turn; False if it is not accepted."""
         try:
             await self._thread.steer(text)
         except ErrorResponse:
@@ -284,11 +287,11 @@ class CodexConversation:
         return True
 
     async def answer(self, question: str, answer: str) -> bool:
-        """Answer an approval or a question; say whether Codex was still waiting for that."""
+        """Answer an approval or question; False if it is no longer open."""
         return self._questions.answer(question, answer)
 
     async def interrupt(self) -> None:
-        """End the turn and the processes that it left; a Codex that does not hear is killed."""
+        """End the turn and its processes; a Codex that does not respond is killed."""
         try:
             has_ended = await self._thread.interrupt()
         except Failure:
@@ -313,16 +316,18 @@ class CodexConversation:
                         silence.end(meant)
                         await inbox.put(meant)
         except Failure as failure:
-            await self.interrupt()  # what can be followed no more does not go on unseen
+            # The events can no longer be followed: the turn must not go on unobserved.
+            await self.interrupt()
             ended = RunnerEnded(
                 runner=NAME, reason=failure.user_message, stderr=self._transport.stderr
             )
             await inbox.put((TurnEnded(TurnEnding.FAILED, to_wire(ended)),))
         finally:
-            over.set()  # also when it is cancelled: then it has told no end
+            # Also on cancellation, when no end was emitted.
+            over.set()
 
     async def _report_waiting(self, silence: _Silence, inbox: BatchQueue[AnyEvent]) -> None:
-        """While Codex is silent, report that it is waited for as long as it answers pings.
+        """Report that the turn waits, as long as Codex answers pings.
 
         An app-server that does not answer, such as a stopped one, is not reported: the turn then
         shows as stuck. A lost connection ends the turn elsewhere.
@@ -330,7 +335,7 @@ class CodexConversation:
         while True:
             await anyio.sleep(WAITING_TOLD)
             if self._questions.is_asking:
-                silence.end()  # a person is waited for
+                silence.end()  # waiting for the person
                 continue
             begun = silence.begun
             if anyio.current_time() - begun < WAITING_TOLD:
@@ -341,24 +346,24 @@ class CodexConversation:
 
 
 class _Notices:
-    """What became of the MCP servers of a thread, until a turn tells it."""
+    """Notices about the MCP servers of a thread, until a turn can emit them."""
 
     def __init__(self) -> None:
         self._waiting: list[AnyEvent] = []
 
     def add(self, *texts: str) -> None:
-        """Have something told in the turn that runs, or in the next one."""
+        """Add notices for the running or the next turn."""
         self._waiting += [NoticeIssued(text) for text in texts]
 
     def take(self) -> tuple[AnyEvent, ...]:
-        """What waits to be told; from now on it is told."""
+        """Return and remove all notices."""
         taken, self._waiting = tuple(self._waiting), []
         return taken
 
     async def follow(self, server: AppServer, names: Sequence[str]) -> None:
-        """Learn which of these servers do not start, until all of them did or did not."""
+        """Collect servers that fail to start, until all have started or failed."""
         waited_for = set(names)
-        with suppress(Failure):  # the connection is lost, as the turn will tell
+        with suppress(Failure):  # the turn reports the lost connection
             async with aclosing(server.notifications()) as news:
                 async for event in news:
                     if isinstance(event, McpServerStatusUpdatedNotification):
@@ -367,7 +372,7 @@ class _Notices:
                         return
 
     def _started(self, event: McpServerStatusUpdatedNotification, names: set[str]) -> set[str]:
-        """The server that has started by now, or never will."""
+        """Return the server that has started or failed."""
         if event.status == "starting" or event.name not in names:
             return set()
         if event.status != "ready":
@@ -377,15 +382,15 @@ class _Notices:
 
 
 class _Silence:
-    """The time since the last event of a turn, and what Codex is busy with."""
+    """Time since the last event of a turn, and its running tools."""
 
     def __init__(self, model: str) -> None:
         self.begun = anyio.current_time()
         self._model = model
-        self._tools: set[str] = set()  # that run
+        self._tools: set[str] = set()  # running tools
 
     def end(self, events: Sequence[AnyEvent] = ()) -> None:
-        """Start again from now, at these events."""
+        """Restart the timer, and update the running tools from events."""
         self.begun = anyio.current_time()
         for event in events:
             if isinstance(event, ToolStarted):
@@ -394,14 +399,14 @@ class _Silence:
                 self._tools.discard(event.item)
 
     def report(self) -> WaitingReported:
-        """Name the model only if no tool runs: then Codex itself waits for the model."""
+        """Return what the turn waits for: a running tool, or else the model."""
         is_model = self._model and not self._tools
         what = f"{NAME}/{self._model}" if is_model else NAME
         return WaitingReported(what, anyio.current_time() - self.begun)
 
 
 class _Asking:
-    """What Codex asks, and waits for, among what it tells."""
+    """Open questions of Codex."""
 
     def __init__(self) -> None:
         self.inbox: BatchQueue[AnyEvent] = BatchQueue()
@@ -410,7 +415,7 @@ class _Asking:
         self._count = 0
 
     async def ask(self, approval: Approval) -> ApprovalDecision | InputReply:
-        """Ask the person, as often as it has questions, until the turn is over."""
+        """Ask the person all questions of an approval, until the turn is over."""
         with anyio.CancelScope() as scope:
             self._asking.add(scope)
             try:
@@ -421,11 +426,11 @@ class _Asking:
 
     @property
     def is_asking(self) -> bool:
-        """Whether Codex waits for an answer of the person."""
+        """Whether a question is open."""
         return bool(self._asking)
 
     def withdraw(self) -> None:
-        """Ask no more of what is asked: nobody waits for it."""
+        """Close all open questions."""
         self._questions = PendingReplies()
         for scope in self._asking:
             scope.cancel()
@@ -438,11 +443,11 @@ class _Asking:
         return reply_of(approval, tuple(answers))
 
     def answer(self, question: str, answer: str) -> bool:
-        """Take an answer; say whether anybody waits for it."""
+        """Answer a question; False if it is not open."""
         return self._questions.answer(question, answer)
 
     async def _inquire(self, asked: QuestionAsked) -> str:
-        self._count += 1  # of one item it may ask twice
+        self._count += 1  # one item may ask several times
         asked = msgspec.structs.replace(asked, question=f"{asked.item}/{self._count}")
         with self._questions.open(asked.question) as answer:
             await self.inbox.put((asked,))
@@ -450,7 +455,7 @@ class _Asking:
 
 
 async def _emptied(inbox: BatchQueue[AnyEvent]) -> None:
-    """Have room in an inbox that nobody reads any more."""
+    """Discard events of an inbox without a reader, so that writers are not blocked."""
     while True:
         await inbox.receive()
 

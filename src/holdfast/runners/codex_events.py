@@ -1,4 +1,4 @@
-"""Say in our words what Codex says in its own."""
+"""Translate events and approvals of Codex to those of runners."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _CHOICES: Final = {
 
 
 def translated(event: Event) -> tuple[AnyEvent, ...]:
-    """What an event of a turn means to us, but for the turn's end; nothing if it is Codex's own."""
+    """Translate an event of a turn, except its end; empty for events that are internal to Codex."""
     sort = _DELTAS.get(type(event))
     if sort is not None:
         assert isinstance(event, _Deltas)
@@ -95,7 +95,7 @@ def translated(event: Event) -> tuple[AnyEvent, ...]:
 
 
 def question_of(approval: Approval, number: int = 0) -> QuestionAsked:
-    """What a person is asked, still without an id; of several questions, the one of a number."""
+    """Return the question for an approval, without an id; `number` selects one of several."""
     if isinstance(approval, InputApproval):
         return _inquiry(approval, approval.questions[number])
     title, detail = _wish(approval)
@@ -104,7 +104,7 @@ def question_of(approval: Approval, number: int = 0) -> QuestionAsked:
 
 
 def decision_of(answer: str) -> ApprovalDecision:
-    """What a person's word decides; any other than ours is a refusal."""
+    """Return the decision for an answer; unknown answers are refusals."""
     return next(
         (each for each, choice in _CHOICES.items() if choice.word == answer),
         ApprovalDecision.DECLINE,
@@ -112,7 +112,7 @@ def decision_of(answer: str) -> ApprovalDecision:
 
 
 def reply_of(approval: InputApproval, answers: tuple[str, ...]) -> InputReply:
-    """What a person answered, question by question; nothing where they said nothing."""
+    """Return the reply to an input request; empty answers are omitted."""
     said = zip(approval.questions, answers, strict=True)
     return InputReply({question.id: (words,) for question, words in said if words})
 

@@ -1,4 +1,4 @@
-"""Where an agent works: a directory, and a way to start processes there that survive cuts."""
+"""Environment of a runner: directory, variables, and the exec-server."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from holdfast.world import MARK, sweep
 
 @dataclass(frozen=True, slots=True)
 class RunnerEnvironment:
-    """What a runner is given: the project as its processes see it, and all that they get.
+    """Where a runner starts processes: the project as they see it, and their variables.
 
-    `scratch` is a directory for temporary files outside of the project. `session` says whose
-    agents they are: nothing of an earlier one is left when the next one begins.
+    `scratch` is a directory for temporary files outside of the project. `session` marks processes,
+    so that those of an earlier agent can be found and ended.
     """
 
     processes: Client
@@ -27,13 +27,13 @@ class RunnerEnvironment:
     session: str = ""
 
     async def start(self, *argv: str, environment: Mapping[str, str] | None = None) -> Process:
-        """Start a process whose input is ours, in the project."""
+        """Start a process in the project, with a pipe as stdin."""
         given = {**self.environment, "TMPDIR": self.scratch, **(environment or {})}
         return await self.processes.start(Command(argv, self.root, given, has_stdin=True))
 
     @asynccontextmanager
     async def agent(self, *argv: str) -> AsyncGenerator[Process]:
-        """Start a process; whatever it started, and was not ended, is ended with the block."""
+        """Start a process; leaving the context ends it and its descendants."""
         mark = f"{self.session}/{secrets.token_hex(8)}"
         try:
             yield await self.start(*argv, environment={MARK: mark})
@@ -41,6 +41,6 @@ class RunnerEnvironment:
             sweep(mark)
 
     def clear(self) -> None:
-        """End what earlier agents of this session have left, whoever was to end them."""
+        """End processes that earlier agents of this session left behind."""
         if self.session:
             sweep(self.session)

@@ -1,4 +1,4 @@
-"""What can go wrong between us and whoever carries a turn out."""
+"""Failures of runners."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class RunnerUnknown(
     user_message="There is no runner {runner}; there are {known}.",
     actions=(Action.SWITCH_RUNNER,),
 ):
-    """Nobody of that name carries turns out."""
+    """There is no runner of that name."""
 
     runner: str
     known: str
@@ -28,7 +28,7 @@ class RunnerUnavailable(
     recovery=Recovery.USE_ALTERNATIVE,
     actions=(Action.SWITCH_RUNNER, Action.RETRY),
 ):
-    """A runner is not installed, not signed in or does not answer."""
+    """The runner is not installed, not signed in, or does not respond."""
 
     runner: str
     reason: str
@@ -44,7 +44,7 @@ class RunnerEnded(
     "is in the draft; ask again to go on.",
     actions=(Action.RETRY, Action.REVIEW_DRAFT, Action.SWITCH_RUNNER),
 ):
-    """The process of a runner died while a turn ran."""
+    """The process of the runner exited during a turn."""
 
     runner: str
     reason: str
@@ -60,7 +60,7 @@ class SessionUnknown(
     "begin a new one, and it will not know what came before.",
     actions=(Action.RETRY, Action.SWITCH_RUNNER),
 ):
-    """A runner cannot continue by the word that it gave."""
+    """The runner no longer knows the conversation id."""
 
     runner: str
     session: str
@@ -74,7 +74,7 @@ class OptionUnknown(
     user_message="{runner} cannot be told the {option} of a turn. What it can be told: {known}.",
     actions=(Action.SWITCH_RUNNER,),
 ):
-    """Somebody wants a turn to be taken in a way that its runner does not know."""
+    """The runner does not support an option of the turn."""
 
     option: str
     runner: str
@@ -88,7 +88,7 @@ class ScenarioInvalid(
     title="The scenario makes no sense",
     user_message="{name}: {problem}.",
 ):
-    """A scenario of the rehearsal runner cannot be read."""
+    """The scenario file is not valid."""
 
     name: str
     problem: str
@@ -101,7 +101,7 @@ class OffScript(
     title="The rehearsal left its script",
     user_message="The scenario expected something else: {problem}.",
 ):
-    """What a scenario found is not what it expects."""
+    """The scenario expected another result."""
 
     problem: str
 
@@ -113,6 +113,6 @@ class Rehearsed(
     title="A failure for practice",
     user_message="The scenario wanted this turn to fail: {reason}.",
 ):
-    """A scenario says that its turn fails here."""
+    """The scenario ends the turn with this failure."""
 
     reason: str

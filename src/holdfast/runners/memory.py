@@ -1,4 +1,4 @@
-"""For tests: a runner in memory, whose turns are lists of events."""
+"""In-memory runner, whose turns are lists of events."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from holdfast.runners.model import (
 from holdfast.runners.ports import AS_EVER, ReadMemory
 
 EventScript = Sequence[Sequence[AnyEvent | float | Failure]]
-"""Of each turn its events; a number is a time of silence, a failure breaks the conversation."""
+"""Events per turn; a number is a pause in seconds, a failure ends the conversation."""
 
 
 class MemoryRunner:
-    """A runner that tells what it was given; a question waits for its answer."""
+    """Emits the given events; a question waits for its answer."""
 
     name = "puppet"
     capabilities = RunnerCapabilities(
@@ -38,25 +38,24 @@ class MemoryRunner:
 
     def __init__(self, script: EventScript) -> None:
         self.script = script
-        self.heard: list[str] = []  # prompts, and what was steered
-        self.how: list[dict[str, str]] = []  # each turn was to be taken
-        self.remembered: list[MemoryRecorded] = []  # by the last conversation, when it began
+        self.heard: list[str] = []  # prompts and steering
+        self.how: list[dict[str, str]] = []  # options of each turn
+        self.remembered: list[MemoryRecorded] = []  # records at the start of the last conversation
         self.answers: dict[str, str] = {}
         self.begun = 0
         self.conversations = 0
-        self.forgets = False  # every conversation, as soon as it is over
+        self.forgets = False  # conversations, when they end
         self._stirred = anyio.Event()
         self._is_interrupted = False
 
     async def health(self) -> RunnerHealth:
-        """Always in good health."""
         return RunnerHealth(True)
 
     @asynccontextmanager
     async def converse(
         self, session: str | None, memory: ReadMemory
     ) -> AsyncGenerator[MemoryRunner]:
-        """Go on with the turn after the last one, by the word for it."""
+        """Continue with the turn after the last one."""
         if session is not None and self.forgets:
             raise SessionUnknown(runner=self.name, session=session)
         self.remembered = list(memory())
@@ -67,7 +66,7 @@ class MemoryRunner:
     async def take_turn(
         self, prompt: str, how: Mapping[str, str] = AS_EVER
     ) -> AsyncGenerator[Sequence[AnyEvent]]:
-        """Tell the events of the next turn, each by itself."""
+        """Emit the events of the next turn one by one."""
         self.heard.append(prompt)
         self.how.append(dict(how))
         turn = self.script[min(self.begun, len(self.script) - 1)]
@@ -89,12 +88,12 @@ class MemoryRunner:
         yield (TurnEnded(TurnEnding.COMPLETED),)
 
     async def steer(self, text: str) -> bool:
-        """Hear it, and go on as before."""
+        """Record the text, and ignore it."""
         self.heard.append(text)
         return True
 
     async def answer(self, question: str, answer: str) -> bool:
-        """Take the first answer to each question."""
+        """Accept the first answer to each question."""
         is_first = question not in self.answers
         self.answers.setdefault(question, answer)
         self._stir()

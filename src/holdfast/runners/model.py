@@ -1,4 +1,11 @@
-"""What every runner says while it carries a turn out, in the same words whoever it is."""
+"""Events of runners: one vocabulary for all agents, from runner to screen.
+
+Tags and field names are part of the journal format: they keep their old spelling when a class is
+renamed. Unknown fields are ignored, so that older versions can read newer journals.
+
+A turn is `TurnStarted`, any other events, `TurnEnded`. `Delta` and `WaitingReported` are displayed
+and never recorded; the complete item follows its deltas.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +14,15 @@ from enum import StrEnum
 import msgspec
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""How hard a model can be told to think; not every model knows every word."""
+"""Reasoning efforts; not every model supports each."""
 
 
 class RunnerEvent(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True):
-    """One thing that happened in a turn; what this version does not know of it is ignored."""
+    """Base class of the events of a turn."""
 
 
 class DeltaKind(StrEnum):
-    """What a piece of something that is still being made belongs to."""
+    """Which part of the output a delta belongs to."""
 
     TEXT = "text"
     THOUGHT = "thought"
@@ -23,7 +30,7 @@ class DeltaKind(StrEnum):
 
 
 class Delta(RunnerEvent, frozen=True, tag="delta"):
-    """A piece of what an item will say as a whole: shown at once, and never kept."""
+    """A piece of an item's text, displayed at once and never recorded."""
 
     item: str
     sort: DeltaKind
@@ -31,19 +38,19 @@ class Delta(RunnerEvent, frozen=True, tag="delta"):
 
 
 class SessionKnown(RunnerEvent, frozen=True, tag="session_known"):
-    """By this word the runner continues the conversation, also in another process."""
+    """The runner's id of the conversation, by which another process can continue it."""
 
     session: str
 
 
 class TurnStarted(RunnerEvent, frozen=True, tag="turn_started"):
-    """The runner has taken the prompt."""
+    """The runner accepted the prompt."""
 
 
 class TextCompleted(RunnerEvent, frozen=True, tag="said"):
-    """The agent said something to the person.
+    """A complete text of the agent.
 
-    `continues` says that its text goes on where the one before, which was cut off, has stopped.
+    `continues` joins it to the previous text, which was truncated.
     """
 
     item: str
@@ -52,14 +59,14 @@ class TextCompleted(RunnerEvent, frozen=True, tag="said"):
 
 
 class ThinkingCompleted(RunnerEvent, frozen=True, tag="thought"):
-    """The agent let see what it thinks."""
+    """A complete thinking block of the agent."""
 
     item: str
     text: str
 
 
 class ToolStarted(RunnerEvent, frozen=True, tag="tool_started"):
-    """The agent is about to do something; what it came to, `ToolEnded` says."""
+    """A tool call starts; `ToolEnded` follows."""
 
     item: str
     tool: str
@@ -68,7 +75,7 @@ class ToolStarted(RunnerEvent, frozen=True, tag="tool_started"):
 
 
 class ToolEnded(RunnerEvent, frozen=True, tag="tool_ended"):
-    """What the agent did came to this; so many characters of its output are left out."""
+    """A tool call ended; `left_out` characters of its output are omitted."""
 
     item: str
     is_ok: bool
@@ -78,14 +85,14 @@ class ToolEnded(RunnerEvent, frozen=True, tag="tool_ended"):
 
 
 class FilesChanged(RunnerEvent, frozen=True, tag="files_changed"):
-    """The agent has changed these files, as far as it says so itself."""
+    """Files that the agent reports as changed."""
 
     item: str
     paths: tuple[str, ...]
 
 
 class PlanProgress(StrEnum):
-    """How far a step of a plan is."""
+    """State of a step."""
 
     OPEN = "open"
     BEGUN = "begun"
@@ -93,20 +100,20 @@ class PlanProgress(StrEnum):
 
 
 class PlanStep(msgspec.Struct, frozen=True):
-    """One thing that the agent means to do."""
+    """A step of the agent's plan."""
 
     text: str
     progress: PlanProgress
 
 
 class PlanUpdated(RunnerEvent, frozen=True, tag="planned"):
-    """What the agent means to do from now on; it replaces what it meant before."""
+    """The agent's complete plan, which replaces the previous one."""
 
     steps: tuple[PlanStep, ...]
 
 
 class AnswerChoice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One of the answers to a question; `is_refusal` is the one that is taken if nobody answers."""
+    """An answer to a question; `is_refusal` is the default if there is no answer."""
 
     word: str
     meaning: str = ""
@@ -114,9 +121,9 @@ class AnswerChoice(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class QuestionAsked(RunnerEvent, frozen=True, tag="asked"):
-    """The agent waits for a person: it wants leave for something, or to know something.
+    """The agent waits for the person: a permission request or a question.
 
-    Without choices any words are an answer, and none at all is the refusal.
+    Without choices any text is an answer, and an empty one is the refusal.
     """
 
     question: str
@@ -128,12 +135,12 @@ class QuestionAsked(RunnerEvent, frozen=True, tag="asked"):
 
     @property
     def refusal(self) -> str:
-        """What is answered where nobody does."""
+        """The default answer."""
         return next((choice.word for choice in self.choices if choice.is_refusal), "")
 
 
 class UsageUpdated(RunnerEvent, frozen=True, tag="used"):
-    """What the conversation has taken so far, and what fits into the model at once."""
+    """Token usage and cost of the conversation, and the size of the context window."""
 
     model: str = ""
     input_tokens: int = 0
@@ -145,39 +152,37 @@ class UsageUpdated(RunnerEvent, frozen=True, tag="used"):
 
 
 class NoticeIssued(RunnerEvent, frozen=True, tag="noticed"):
-    """Something that the person may want to know; with a failure, one that did not end the turn."""
+    """A notice for the person; a failure in it did not end the turn."""
 
     text: str
     failure: dict[str, object] | None = None
 
 
 class WaitingReported(RunnerEvent, frozen=True, tag="awaiting"):
-    """The agent is well and waits, for so many seconds by now: shown at once, and never kept."""
+    """The agent is healthy and has been waiting for this many seconds; never recorded."""
 
-    what: str  # a model by its provider and name, or a tool
+    what: str  # `provider/model`, or a tool
     seconds: float
 
 
 class MemoryRecorded(RunnerEvent, frozen=True, tag="remembered"):
-    """What a runner keeps for itself, and reads back when it goes on; it is shown to nobody."""
+    """State that a runner stores in the journal, and reads back to continue; not displayed."""
 
     memo: msgspec.Raw
 
 
 class TurnEnding(StrEnum):
-    """How a turn ended; only a completed one has an answer, and any other than
-    an interrupted one has a failure.
-    """
+    """How a turn ended; all but completed and interrupted ones have a failure."""
 
     COMPLETED = "completed"
     INTERRUPTED = "interrupted"
     FAILED = "failed"
-    INCOMPLETE = "incomplete"  # the model ended without an answer: it was cut, or empty
-    REFUSED = "refused"  # the provider would not answer
+    INCOMPLETE = "incomplete"  # the answer was truncated or empty
+    REFUSED = "refused"  # by the provider
 
 
 class TurnEnded(RunnerEvent, frozen=True, tag="turn_ended"):
-    """The turn is over, always the last of its events; a failure says why, as in the contract."""
+    """The turn is over; always the last event."""
 
     ending: TurnEnding
     failure: dict[str, object] | None = None
@@ -200,22 +205,22 @@ AnyEvent = (
     | MemoryRecorded
     | TurnEnded
 )
-"""Everything that a runner can say."""
+"""Any event of a runner."""
 
 
 class RunnerCapabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be asked of a runner."""
+    """What a runner supports."""
 
-    continues: bool = False  # a conversation outlives the runner's process
-    steers: bool = False  # a running turn takes further words
-    asks: bool = False  # it asks before it does what needs leave
-    confines: bool = False  # it shuts its own commands in
-    is_offline: bool = False  # nothing leaves the machine
-    options: tuple[str, ...] = ()  # how a turn is to be taken, as far as it can be told
+    continues: bool = False  # conversations outlive the runner's process
+    steers: bool = False  # input during a turn
+    asks: bool = False  # permission requests
+    confines: bool = False  # sandboxes its own commands
+    is_offline: bool = False  # no network access
+    options: tuple[str, ...] = ()  # names of options of a turn
 
 
 class RunnerHealth(msgspec.Struct, frozen=True):
-    """Whether a runner can be used here and now, and if not, why and what to do."""
+    """Whether a runner can be used; if not, why, and what to do."""
 
     is_healthy: bool
     version: str = ""

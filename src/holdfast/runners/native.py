@@ -1,4 +1,4 @@
-"""Carry turns out by our own agent, in this process."""
+"""Native runner: our own agent, in the host's process."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ from holdfast.runners.model import (
 )
 from holdfast.runners.ports import AS_EVER, ReadMemory
 
-# What our own agent tells, in the words of every runner.
+# Translation of the agent's records and events to runner events.
 
-_INPUT_MAX: Final = 2_000  # characters of one argument that the person is shown
+_INPUT_MAX: Final = 2_000  # characters of one argument for display
 
 _SORTS: Final = {
     TurnDeltaKind.TEXT: DeltaKind.TEXT,
@@ -85,7 +85,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def translated(batch: Iterable[AnyConversationRecord | AnyTurnEvent]) -> Sequence[AnyEvent]:
-    """The same, as events of a runner; pieces that follow one another are joined."""
+    """Translate items; consecutive deltas are joined."""
     events: list[AnyEvent] = []
     for each in batch:
         if isinstance(each, ConversationRecord):
@@ -152,7 +152,7 @@ def _asked(asking: TurnQuestion) -> QuestionAsked:
         asking.detail,
         tuple(choices),
         asking.item,
-        is_approval=asking.is_leave,
+        is_approval=asking.is_permission,
     )
 
 
@@ -170,7 +170,7 @@ def _used(costing: TurnUsage) -> UsageUpdated:
 
 
 def _shortened(arguments: dict[str, object]) -> dict[str, object]:
-    """Arguments as a person reads them: a whole file in one of them is in the memory anyway."""
+    """Truncate arguments for display; the full ones are in the conversation records."""
     return {
         name: f"{value[:_INPUT_MAX]}…"
         if isinstance(value, str) and len(value) > _INPUT_MAX
@@ -180,21 +180,22 @@ def _shortened(arguments: dict[str, object]) -> dict[str, object]:
 
 
 NAME: Final = "native"
-_WORD: Final = "native-1"  # of every conversation: all that it is stands in the memory
+# A constant id: the whole conversation is in the records.
+_WORD: Final = "native-1"
 
 OpenConfig = Callable[[], AbstractAsyncContextManager[AgentConfig]]
-"""Gives what a conversation is held with; whatever its tools have started ends with the block."""
+"""Opens the configuration of a conversation; leaving it ends what tools have started."""
 
 Examine = Callable[[], Awaitable[None]]
-"""Raises what a conversation would lack; nothing is started, sent or changed for that."""
+"""Raises if something needed is missing; starts, sends and changes nothing."""
 
 
 async def _nothing_lacks() -> None:
-    """Whatever is wanted is there."""
+    """Default: nothing is missing."""
 
 
 class NativeRunner:
-    """Our own agent; how often it crashes is counted over all of its conversations."""
+    """Our own agent; crashes are counted across its conversations."""
 
     name = NAME
     capabilities = RunnerCapabilities(
@@ -207,12 +208,12 @@ class NativeRunner:
         crashes: CrashHistory | None = None,
         examine: Examine = _nothing_lacks,
     ) -> None:
-        """Count crashes on top of those of an earlier runner of the same session."""
+        """Continue the crash count of an earlier runner of the session, if given."""
         self._kits, self._examine = kits, examine
         self._crashes = crashes or CrashHistory()
 
     async def health(self) -> RunnerHealth:
-        """Healthy if everything is there that a conversation needs; none is begun for that."""
+        """Healthy if everything needed is present; no conversation is started."""
         try:
             await self._examine()
         except Failure as failure:
@@ -223,7 +224,7 @@ class NativeRunner:
     async def converse(
         self, session: str | None, memory: ReadMemory
     ) -> AsyncGenerator[NativeConversation]:
-        """Begin a conversation, or go on where the memory of it ends."""
+        """Start a conversation, or continue it from its records."""
         if session not in (None, _WORD):
             raise SessionUnknown(runner=NAME, session=session)
 
@@ -243,7 +244,7 @@ class NativeConversation:
     async def take_turn(
         self, prompt: str, how: Mapping[str, str] = AS_EVER
     ) -> AsyncGenerator[Sequence[AnyEvent]]:
-        """Take a turn; what the agent keeps comes among its events, before it acts on it."""
+        """Run a turn; the agent's records are events, and durable before it acts on them."""
         first: tuple[AnyEvent, ...] = (SessionKnown(_WORD), TurnStarted())
         async with aclosing(self._talk.take_turn(prompt, how)) as batches:
             async for batch in batches:
@@ -251,13 +252,10 @@ class NativeConversation:
                 first = ()
 
     async def steer(self, text: str) -> bool:
-        """Add to what the running turn was asked; say whether it was taken."""
         return await self._talk.steer(text)
 
     async def answer(self, question: str, answer: str) -> bool:
-        """Answer what the agent asked; say whether it was still waiting for that."""
         return self._talk.answer(question, answer)
 
     async def interrupt(self) -> None:
-        """End the running turn, with all that it started."""
         self._talk.interrupt()

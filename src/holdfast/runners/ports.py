@@ -1,4 +1,4 @@
-"""What the host needs from whoever carries turns out."""
+"""Ports of the host to runners."""
 
 from __future__ import annotations
 
@@ -10,61 +10,59 @@ from typing import Final, Protocol
 from holdfast.runners.model import AnyEvent, MemoryRecorded, RunnerCapabilities, RunnerHealth
 
 ReadMemory = Callable[[], Iterable[MemoryRecorded]]
-"""Reads back, in order, all that a runner has had kept of its conversation so far."""
+"""Reads back, in order, the state that a runner has stored in the journal."""
 
 AS_EVER: Final[Mapping[str, str]] = MappingProxyType({})
-"""A turn is to be taken as the runner takes them if nothing is said."""
+"""No options: the runner's defaults."""
 
 
 class Conversation(Protocol):
-    """A conversation with an agent in a place, one turn at a time."""
+    """A conversation with an agent, one turn at a time."""
 
     def take_turn(
         self, prompt: str, how: Mapping[str, str] = AS_EVER
     ) -> AsyncGenerator[Sequence[AnyEvent]]:
-        """Carry a prompt out and yield what happens, as it comes, up to and with `TurnEnded`.
+        """Run a prompt, and yield events in batches; the last event is `TurnEnded`.
 
-        A batch is on disk when the next one is asked for. `how` has only those of the runner's
-        options that the person has a wish about. Whatever goes wrong is in the last event. Who
-        stops reading before it interrupts the turn.
+        The caller makes a batch durable before it asks for the next. `how` contains options that
+        the runner supports. Failures are in the last event, never raised. Closing the generator
+        early interrupts the turn.
         """
         ...
 
     async def steer(self, text: str) -> bool:
-        """Add to what the running turn was asked; say whether it was taken."""
+        """Add input to the running turn; False if it is not accepted."""
         ...
 
     async def answer(self, question: str, answer: str) -> bool:
-        """Answer what the agent asked; say whether it was still waiting for that."""
+        """Answer a question; False if it is no longer open."""
         ...
 
     async def interrupt(self) -> None:
-        """End the running turn, within seconds, with all that it started; its events say so."""
+        """End the running turn and its processes within seconds; `TurnEnded` follows."""
         ...
 
 
 class Runner(Protocol):
-    """One sort of agent, such that everything above can do with any of them."""
+    """An adapter to one kind of agent."""
 
     @property
     def name(self) -> str:
-        """The word that a person chooses it by."""
+        """The name that users choose it by."""
         ...
 
     @property
-    def capabilities(self) -> RunnerCapabilities:
-        """What can be asked of it."""
-        ...
+    def capabilities(self) -> RunnerCapabilities: ...
 
     async def health(self) -> RunnerHealth:
-        """Say whether it can be used here and now; never raises."""
+        """Check whether the runner can be used; never raises."""
         ...
 
     def converse(
         self, session: str | None, memory: ReadMemory
     ) -> AbstractAsyncContextManager[Conversation]:
-        """Begin a conversation, or continue one by the word of an earlier `SessionKnown`.
+        """Start a conversation, or continue one by the id of an earlier `SessionKnown`.
 
-        The agent's process ends with the block, and so does everything that it started.
+        Leaving the context ends the agent's process and its descendants.
         """
         ...

@@ -1,6 +1,6 @@
-"""Keep known keys out of what a foreign agent tells, before it is written down or shown.
+"""Redact known secrets in the events of foreign agents.
 
-What it remembers by itself is its own, and may hold them; our journal, reports and screens do not.
+The agent's own files may contain them. Our journal, reports and screens do not.
 """
 
 from __future__ import annotations
@@ -14,34 +14,30 @@ from holdfast.runners.model import AnyEvent, Delta, RunnerCapabilities, RunnerHe
 from holdfast.runners.ports import AS_EVER, Conversation, ReadMemory, Runner
 from holdfast.telemetry import KnownRedactor, StreamRedactor
 
-# A runner around another one, which it is in all that is not said otherwise.
+# Runner decorators.
 
 
 class RunnerWrapper:
-    """A runner that passes everything on; who builds on it changes one thing."""
+    """Delegates everything to another runner; subclasses override one method."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
 
     @property
     def name(self) -> str:
-        """The word that a person chooses it by."""
         return self._runner.name
 
     @property
     def capabilities(self) -> RunnerCapabilities:
-        """What can be asked of it."""
         return self._runner.capabilities
 
     async def health(self) -> RunnerHealth:
-        """Say whether it can be used here and now; never raises."""
         return await self._runner.health()
 
     @asynccontextmanager
     async def converse(
         self, session: str | None, memory: ReadMemory
     ) -> AsyncGenerator[Conversation]:
-        """Begin a conversation, or continue one by the word of an earlier `SessionKnown`."""
         async with self._runner.converse(session, memory) as conversation:
             yield conversation
 
@@ -50,7 +46,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class RedactingRunner(RunnerWrapper):
-    """A runner that tells everything but the values which are known to be secret."""
+    """A runner whose events contain no known secret."""
 
     def __init__(self, runner: Runner, known: Iterable[str]) -> None:
         super().__init__(runner)
@@ -60,7 +56,7 @@ class RedactingRunner(RunnerWrapper):
     async def converse(
         self, session: str | None, memory: ReadMemory
     ) -> AsyncGenerator[Conversation]:
-        """Begin or continue a conversation in which no known key is told."""
+        """Open a conversation with redacted events."""
         async with super().converse(session, memory) as conversation:
             yield _RedactingConversation(conversation, self._redactor)
 
@@ -75,7 +71,7 @@ class _RedactingConversation:
     async def take_turn(
         self, prompt: str, how: Mapping[str, str] = AS_EVER
     ) -> AsyncGenerator[Sequence[AnyEvent]]:
-        growing: dict[str, StreamRedactor] = {}  # by the items of the turn
+        growing: dict[str, StreamRedactor] = {}  # by item id
         async with aclosing(self._conversation.take_turn(prompt, how)) as batches:
             async for batch in batches:
                 clean = [self._clean(each, growing) for each in batch]
@@ -83,7 +79,7 @@ class _RedactingConversation:
                     yield told
 
     def _clean(self, event: AnyEvent, growing: dict[str, StreamRedactor]) -> AnyEvent:
-        """The same without keys; of a piece, what may be the beginning of one waits."""
+        """Redact an event; a delta may be held back while it could be a prefix of a secret."""
         if isinstance(event, Delta):
             stream = growing.setdefault(event.item, self._redactor.stream())
             return Delta(event.item, event.sort, stream.feed(event.text))

@@ -1,4 +1,4 @@
-"""For tests: what every runner must do, whoever it is."""
+"""Contract suite for runners."""
 
 from __future__ import annotations
 
@@ -34,58 +34,56 @@ NEVER_BEGUN = "00000000-0000-0000-0000-000000000000"
 
 @dataclass(frozen=True, slots=True)
 class Says:
-    """The agent says this."""
+    """The agent emits this text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The agent runs this command; with leave, it asks before."""
+    """The agent runs this command; with `needs_permission`, it asks first."""
 
     command: str
-    needs_leave: bool = False
+    needs_permission: bool = False
 
 
 Turns = Sequence[Sequence[Says | Runs]]
 Prepare = Callable[[Turns], AbstractAsyncContextManager[Runner]]
-"""Gives a runner whose agent does this, turn by turn, in the directory `root`."""
+"""Provides a runner whose agent does this, turn by turn, in the directory `root`."""
 
 
 class RunnerJournal:
-    """Keeps what a runner wants kept, as a host does."""
+    """Stores runner state, as a host does."""
 
     def __init__(self) -> None:
         self.kept: list[MemoryRecorded] = []
 
     def __call__(self) -> Sequence[MemoryRecorded]:
-        """All of it, in order."""
+        """Return all records in order."""
         return self.kept
 
     def keep(self, batch: Sequence[AnyEvent]) -> None:
-        """Keep what is to be kept of a batch of events."""
+        """Store the records of a batch."""
         self.kept += [each for each in batch if isinstance(each, MemoryRecorded)]
 
 
 class RunnerContract:
-    """What every runner must do; a test class of each inherits this and provides the fixtures.
+    """What every runner must do; each runner's test class inherits this and provides fixtures.
 
-    `root` is the directory that its agent works in, `prepare` makes it one with a given script,
-    and `kill` kills the process of its agent.
+    `root` is the agent's directory, `prepare` returns a runner with a script, `kill` kills the
+    agent's process.
     """
 
     pytestmark = pytest.mark.anyio
-    died = "RUNNER_ENDED"  # the code of the failure of a turn whose agent was killed
+    died = "RUNNER_ENDED"  # failure code of a turn whose agent was killed
 
     @pytest.fixture
     def memory(self) -> RunnerJournal:
-        """What is kept for the runner."""
         return RunnerJournal()
 
     async def test_a_turn_begins_and_ends_once(
         self, prepare: Prepare, memory: RunnerJournal
     ) -> None:
-        """Whatever is in between, with what was said as a whole."""
         async with prepare([[Says("Hello you.")]]) as runner, runner.converse(None, memory) as talk:
             events = await heard(talk, memory)
 
@@ -97,7 +95,6 @@ class RunnerContract:
     async def test_what_is_done_is_told(
         self, prepare: Prepare, memory: RunnerJournal, root: Path
     ) -> None:
-        """A command is told before and after, and was run in the directory."""
         script: Turns = [[Runs("echo out; echo made >made"), Says("Done.")]]
         async with prepare(script) as runner, runner.converse(None, memory) as talk:
             events = await heard(talk, memory)
@@ -111,7 +108,6 @@ class RunnerContract:
     async def test_a_command_that_fails_is_no_failure_of_the_turn(
         self, prepare: Prepare, memory: RunnerJournal
     ) -> None:
-        """The agent is told, and goes on."""
         script: Turns = [[Runs("echo bad; exit 3"), Says("It failed.")]]
         async with prepare(script) as runner, runner.converse(None, memory) as talk:
             events = await heard(talk, memory)
@@ -121,7 +117,6 @@ class RunnerContract:
         assert events[-1] == TurnEnded(TurnEnding.COMPLETED)
 
     async def test_another_process_continues(self, prepare: Prepare, memory: RunnerJournal) -> None:
-        """By the word that was told, whatever became of the process that told it."""
         async with prepare([[Says("One.")], [Says("Two.")], [Says("Three.")]]) as runner:
             async with runner.converse(None, memory) as talk:
                 events = [*await heard(talk, memory), *await heard(talk, memory)]
@@ -135,7 +130,6 @@ class RunnerContract:
     async def test_nobody_continues_what_was_never_begun(
         self, prepare: Prepare, memory: RunnerJournal
     ) -> None:
-        """It is said, not guessed."""
         async with prepare([[Says("One.")]]) as runner:
             with pytest.raises(SessionUnknown):
                 async with runner.converse(NEVER_BEGUN, memory):
@@ -144,7 +138,6 @@ class RunnerContract:
     async def test_an_interrupt_ends_all(
         self, prepare: Prepare, memory: RunnerJournal, root: Path
     ) -> None:
-        """Within seconds, with what the turn had started."""
         mark = f"1000.{secrets.randbelow(10**9)}"
         script: Turns = [[Runs(f"touch begun; exec sleep {mark}"), Says("Never.")]]
         async with prepare(script) as runner, runner.converse(None, memory) as talk:
@@ -158,7 +151,6 @@ class RunnerContract:
     async def test_who_leaves_in_the_middle_interrupts(
         self, prepare: Prepare, memory: RunnerJournal, root: Path
     ) -> None:
-        """Nothing goes on that nobody hears of."""
         mark = f"mark-{secrets.token_hex(8)}"
         loop = f": {mark}; touch begun; while :; do echo again; sleep 0.1; done"
         async with (
@@ -177,8 +169,7 @@ class RunnerContract:
     async def test_leave_is_asked_for(
         self, prepare: Prepare, memory: RunnerJournal, root: Path, *, is_allowed: bool
     ) -> None:
-        """What was refused is not done; the turn ends by itself either way."""
-        script: Turns = [[Runs("echo made >made", needs_leave=True), Says("Done.")]]
+        script: Turns = [[Runs("echo made >made", needs_permission=True), Says("Done.")]]
         asked: list[QuestionAsked] = []
         async with prepare(script) as runner, runner.converse(None, memory) as talk:
 
@@ -198,7 +189,6 @@ class RunnerContract:
     async def test_an_agent_that_dies_fails_its_turn(
         self, prepare: Prepare, memory: RunnerJournal, root: Path, kill: Callable[[], None]
     ) -> None:
-        """With the reason; and a new one continues."""
         script: Turns = [[Says("Once."), Runs("touch begun; exec sleep 1000")], [Says("Again.")]]
         async with prepare(script) as runner:
             async with runner.converse(None, memory) as talk:
@@ -220,7 +210,6 @@ class RunnerContract:
         assert [each.text for each in again if isinstance(each, TextCompleted)] == ["Again."]
 
     async def test_it_says_how_it_is(self, prepare: Prepare) -> None:
-        """Whoever can carry out a turn is healthy."""
         async with prepare([[Says("One.")]]) as runner:
             health = await runner.health()
 
@@ -235,7 +224,7 @@ async def heard(
     then: Callable[[], Coroutine[object, object, None]] | None = None,
     answer: Callable[[QuestionAsked], Coroutine[object, object, None]] | None = None,
 ) -> list[AnyEvent]:
-    """All events of a turn but the deltas; `then` is called once `until` holds."""
+    """Collect all events of a turn except deltas; calls `then` once `until` holds."""
     events: list[AnyEvent] = []
     with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:
@@ -253,7 +242,7 @@ async def heard(
 
 
 async def gone(mark: str) -> None:
-    """Wait until no process has this in its command line, wherever it believes to be."""
+    """Wait until no process has this mark in its command line, in any namespace."""
     with anyio.fail_after(PATIENCE):
         while _runs(mark):  # noqa: ASYNC110  # of which nobody is told
             await anyio.sleep(0.01)

@@ -55,8 +55,8 @@ async def found(
     async with ground_in(tmp_path) as ground, background_tasks() as tasks:
         workspace = MemoryWorkspace(files, root=ground.root)
         servers, complaints = await servers_of(own, workspace, ground, tasks)
-        leaves = McpPermissions(workspace, ground, approvals)
-        tools, more = await mcp_tools(servers, leaves, ["read"])
+        permissions = McpPermissions(workspace, ground, approvals)
+        tools, more = await mcp_tools(servers, permissions, ["read"])
         named = {tool.spec.name: tool for tool in tools}
         yield Found(named, [*complaints, *more], workspace, tmp_path / "log")
 
@@ -117,8 +117,8 @@ async def test_a_projects_server_is_shown_whole_before_it_starts(tmp_path: Path)
 
         assert session.starts == 0
         assert tool.title(ASKED) == "theirs: echo"
-    title, detail, choices, is_leave = desk.asked[0]
-    assert "start an MCP server" in title and is_leave
+    title, detail, choices, is_permission = desk.asked[0]
+    assert "start an MCP server" in title and is_permission
     assert f'command: ["{sys.executable}"' in detail and "variable GIVEN: e" in detail
     assert "file run.py: " in detail and f"file {sys.executable}: " in detail
     assert choices[0] == PermissionAnswer.ALWAYS

@@ -76,8 +76,8 @@ async def test_a_file_that_programs_obey_needs_leave_for_exactly_this_change() -
     with pytest.raises(PermissionRefused):
         await tool.use(asked, desk)
     assert workspace.files == {"sub/.envrc": b"one\n"}
-    title, detail, _, is_leave = desk.asked[0]
-    assert (title, is_leave) == ("May the agent change files that programs obey?", True)
+    title, detail, _, is_permission = desk.asked[0]
+    assert (title, is_permission) == ("May the agent change files that programs obey?", True)
     assert detail.startswith("file: sub/.envrc\nchange: --- a/sub/.envrc\n    +++ b/sub/.envrc\n")
 
     await tool.use(asked, MemoryToolContext(answers=[PermissionAnswer.ONCE]))

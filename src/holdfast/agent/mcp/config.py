@@ -1,7 +1,7 @@
-"""Read which MCP servers there are, name their tools, and say what starting one means.
+"""MCP server configuration: files, tool names, and permission requests.
 
-What a project says of servers is somebody else's word: it is never filled in with the person's
-variables, and allows nothing by itself.
+A project's configuration is untrusted: the person's variables are never expanded in it, and it
+grants nothing by itself.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class McpServerConfig(msgspec.Struct, frozen=True):
-    """An MCP server: a command with arguments and variables, or an address with headers."""
+    """An MCP server: a command with arguments and variables, or a URL with headers."""
 
     name: str
-    is_own: bool  # the person's, and not the project's
+    is_own: bool  # configured by the person, not by the project
     command: str = ""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
     url: str = ""
     headers: dict[str, str] = {}
-    allowed: tuple[str, ...] = ()  # tools that need no leave
+    allowed: tuple[str, ...] = ()  # tools that need no permission
 
     def allows(self, tool: str) -> bool:
-        """Whether the person lets this tool be used without being asked."""
+        """Whether this tool may be used without asking."""
         return tool in self.allowed or EVERY_TOOL in self.allowed
 
 
 def own_servers(file: str, text: str, variables: Mapping[str, str]) -> tuple[McpServerConfig, ...]:
-    """The servers of the person's own file; `${NAME}` stands for a variable of theirs."""
+    """Parse the person's configuration; `${NAME}` is expanded from `variables`."""
 
     def filled(value: str) -> str:
         return _VARIABLE.sub(lambda found: variables.get(found[1], ""), value)
@@ -82,7 +82,7 @@ def own_servers(file: str, text: str, variables: Mapping[str, str]) -> tuple[Mcp
 
 
 def editor_servers(file: str, text: str) -> tuple[McpServerConfig, ...]:
-    """The servers that an editor gave for one session, and that its user agreed to."""
+    """Parse the servers that an editor passed for one session, with its user's consent."""
     return tuple(
         McpServerConfig(name, True, each.command, each.args, each.env, each.url, each.headers)
         for name, each in _entries(file, text)
@@ -90,7 +90,7 @@ def editor_servers(file: str, text: str) -> tuple[McpServerConfig, ...]:
 
 
 def project_servers(text: str) -> tuple[McpServerConfig, ...]:
-    """The servers that a project names, as it names them."""
+    """Parse a project's configuration, without expansion."""
     return tuple(
         McpServerConfig(name, False, each.command, each.args, each.env, each.url, each.headers)
         for name, each in _entries(PROJECT_FILE, text)
@@ -100,9 +100,9 @@ def project_servers(text: str) -> tuple[McpServerConfig, ...]:
 def server_permission(
     server: McpServerConfig, contents: Sequence[tuple[str, str]]
 ) -> PermissionRequest:
-    """What it means to start a server: all of its command, variables and programs, to the byte.
+    """Return the request to start a server, with its complete command and variables.
 
-    `contents` are the program and those that it is given to run, each by its path and hash.
+    `contents` are (path, hash) of the program and the scripts it runs: any changed byte asks again.
     """
     if server.url:
         headers = [(f"header {name}", value) for name, value in sorted(server.headers.items())]
@@ -123,12 +123,12 @@ def server_permission(
 
 
 def is_program(word: str) -> bool:
-    """Whether a word of a command looks like a file that is run; data may change as it likes."""
+    """Whether an argument looks like a program; data files may change without asking again."""
     return word.lower().endswith(_PROGRAMS)
 
 
 def tool_names(reserved: Collection[str], tools: Sequence[tuple[str, str]]) -> list[str]:
-    """A name for each tool of a server that models take; where two are alike, with the server's."""
+    """Return a valid name for each (server, tool); ambiguous ones get the server's name."""
     plain = [_UNFIT.sub("_", tool)[:_TOOL_CHARS_MAX] or "_" for _, tool in tools]
     taken = set(reserved)
     made: list[str] = []

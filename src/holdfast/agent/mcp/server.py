@@ -1,6 +1,6 @@
-"""Keep an MCP server at work: start it, and again when it dies, but not for ever.
+"""Supervision of an MCP server: start it, restart it when it dies, with a limit.
 
-Whatever a server does, whoever uses it gets an answer or an error, in time.
+Every use returns a result or raises a failure within a timeout, whatever the server does.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Before = Callable[[], Awaitable[None]]
-"""Returns if a server may be started now; raises what is in the way."""
+"""Returns if a server may be started now; raises otherwise."""
 
 START_LONGEST: Final = 30.0
 CALL_LONGEST: Final = 300.0
-_GRACE: Final = 1.0  # between the end of its input and a kill
-STARTS_MAX, STARTS_WITHIN = 4, 60.0  # once, and three times again
+_GRACE: Final = 1.0  # seconds between closing stdin and a kill
+STARTS_MAX, STARTS_WITHIN = 4, 60.0  # the first start and three restarts
 
 
 class McpServer:
-    """One server, whoever uses it and however often it dies."""
+    """A server, shared by all tools, across restarts."""
 
     def __init__(
         self,
@@ -55,16 +55,17 @@ class McpServer:
         self._life: _Life | None = None
 
     async def offered(self, before: Before) -> list[Offered]:
-        """The tools that it has; it is started for that, if `before` lets it."""
-        from holdfast.agent.mcp.session import offered_by  # only who has servers needs the SDK
+        """List its tools; starts the server if `before` permits it."""
+        # Imported on first use: the SDK is large, and most sessions have no servers.
+        from holdfast.agent.mcp.session import offered_by
 
         return await self._with(offered_by, before, longest=self._start_longest)
 
     async def call(
         self, tool: str, arguments: dict[str, object], before: Before
     ) -> tuple[str, bool]:
-        """What a tool of it says, and whether it says that it failed."""
-        from holdfast.agent.mcp.session import words_of  # only who has servers needs the SDK
+        """Call a tool; return its text, and whether it is an error."""
+        from holdfast.agent.mcp.session import words_of  # as above
 
         async def called(session: ClientSession) -> tuple[str, bool]:
             result = await session.call_tool(tool, arguments)
@@ -79,7 +80,7 @@ class McpServer:
         *,
         longest: float,
     ) -> Result:
-        """Do something with a session; one that does not answer in time is ended."""
+        """Run a function with a session; a server that does not respond in time is ended."""
         life = await self._living(before)
         assert life.session is not None, "it lives"
         try:
@@ -116,7 +117,7 @@ class McpServer:
         self._starts.append(now)
 
     def _streams(self) -> AbstractAsyncContextManager[TransportStreams]:
-        from holdfast.agent.mcp.session import http_streams  # only who has servers needs the SDK
+        from holdfast.agent.mcp.session import http_streams  # as above
 
         if self.server.url:
             return http_streams(self.server.url, self.server.headers)
@@ -124,7 +125,7 @@ class McpServer:
 
     @asynccontextmanager
     async def _process(self) -> AsyncGenerator[TransportStreams]:
-        """The streams of a process of its own; all that it started ends with them."""
+        """Start the server's process; leaving the context ends it with its descendants."""
         from holdfast.agent.mcp.session import process_streams  # as above
 
         mark = self._ground.new_mark()
@@ -141,13 +142,13 @@ class McpServer:
 
 
 class _Life:
-    """A server from its start to its end."""
+    """One run of a server, from start to exit."""
 
     def __init__(
         self, streams: Callable[[], AbstractAsyncContextManager[TransportStreams]]
     ) -> None:
         self._streams = streams
-        self.begun = anyio.Event()  # it can be used, or never will be
+        self.begun = anyio.Event()  # the session is ready, or never will be
         self.session: ClientSession | None = None
         self.failure: Failure | None = None
         self._ended = anyio.Event()
@@ -158,7 +159,7 @@ class _Life:
         return self._ended.is_set()
 
     def end(self) -> None:
-        """End it, also while it is being introduced."""
+        """End the server, also during initialization."""
         self._ended.set()
         if self.session is None:
             self._scope.cancel()
@@ -169,8 +170,8 @@ class _Life:
         self.end()
 
     async def run(self) -> None:
-        """Hold the connection; nothing that goes wrong in here reaches anybody else."""
-        from holdfast.agent.mcp.session import session_over  # only who has servers needs the SDK
+        """Hold the connection; errors do not propagate to other tasks."""
+        from holdfast.agent.mcp.session import session_over  # as above
 
         try:
             with boundary("agent.mcp"), self._scope:
@@ -190,12 +191,12 @@ class _Life:
 
 
 def program_of(server: McpServerConfig, ground: SandboxConfig) -> str | None:
-    """The file of a server's command, as its variables find it."""
+    """Return the path of a server's program, by its PATH."""
     path = server.env.get("PATH", ground.environment.get("PATH"))
     return shutil.which(server.command, path=path)
 
 
 def _words(failure: Failure) -> str:
-    """Why it failed, in words; of an error that is not ours, its own."""
+    """Return the reason of a failure; of a foreign exception, its own text."""
     cause = failure.__cause__
     return (str(cause) if cause is not None else failure.user_message).strip().rstrip(".")[:500]

@@ -1,6 +1,6 @@
-"""Speak with one MCP server by the official SDK, and make its words ours.
+"""A session with an MCP server by the official SDK.
 
-Only whoever has servers needs the SDK: this module is imported when the first one is started.
+Imported when the first server is started, because the SDK is large.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SCHEMA_BYTES_MAX: Final = 32 * 1024
 
 
 class Offered(msgspec.Struct, frozen=True):
-    """A tool as a server offers it."""
+    """A tool as its server describes it."""
 
     name: str
     description: str
@@ -55,7 +55,7 @@ class Offered(msgspec.Struct, frozen=True):
 async def session_over(
     streams: TransportStreams, ended: Callable[[Exception], None]
 ) -> AsyncGenerator[ClientSession]:
-    """A session that has been introduced; `ended` is told why nothing comes any more."""
+    """Open and initialize a session; `ended` receives the error that ends the stream."""
 
     async def take(message: object) -> None:
         if isinstance(message, Exception) and not isinstance(message, ValueError):
@@ -69,7 +69,7 @@ async def session_over(
 
 @asynccontextmanager
 async def http_streams(url: str, headers: Mapping[str, str]) -> AsyncGenerator[TransportStreams]:
-    """The streams of a server at an address."""
+    """Open the streams of a server at a URL."""
     async with (
         httpx2.AsyncClient(headers=dict(headers), timeout=_PATIENCE) as client,
         streamable_http_client(url, http_client=client) as streams,
@@ -78,7 +78,7 @@ async def http_streams(url: str, headers: Mapping[str, str]) -> AsyncGenerator[T
 
 
 async def offered_by(session: ClientSession) -> list[Offered]:
-    """All tools of a server, in bounds."""
+    """List all tools of a server, bounded in number and size."""
     found: list[Offered] = []
     cursor: str | None = None
     while len(found) < _TOOLS_MAX:
@@ -99,7 +99,7 @@ async def offered_by(session: ClientSession) -> list[Offered]:
 
 
 def words_of(result: CallToolResult) -> str:
-    """All that a result says; what is no text is named."""
+    """Return the text of a result; other content is named by its type."""
     parts: list[str] = []
     for part in result.content:
         match part:

@@ -1,6 +1,6 @@
-"""The tools of MCP servers: the person's as they are, a project's only with leave.
+"""Tools of MCP servers; those of a project need the person's permission.
 
-Leave is bound to the command, its variables and the bytes of its program, and looked at anew
+A permission is bound to the command, its variables and the bytes of its program, and is checked
 before every start.
 """
 
@@ -47,29 +47,29 @@ if TYPE_CHECKING:
 
 ASK_FOR: Final = "mcp_server"
 _RESULT_CHARS_MAX: Final = 50_000
-_HASHED_BYTES_MAX: Final = 32 * 2**20  # of a file in the project
+_HASHED_BYTES_MAX: Final = 32 * 2**20  # of a program in the project
 _SETTINGS_BYTES_MAX: Final = 256 * 1024
 
 
 class McpPermissions:
-    """Whether a server may be started: the person's always, a project's if they let it."""
+    """Permissions to start servers; the person's own need none."""
 
     def __init__(self, workspace: Workspace, ground: SandboxConfig, approvals: Permissions) -> None:
         self._workspace, self._ground, self._approvals = workspace, ground, approvals
 
     async def is_given(self, server: McpServerConfig) -> bool:
-        """Whether it may be started without asking."""
+        """Whether the server may be started without asking."""
         return server.is_own or self._approvals.is_granted(await self._wish(server))
 
     async def require(self, server: McpServerConfig, desk: ToolContext) -> None:
-        """Return if it may be started as it is now; the person is asked if need be."""
+        """Return if the server may be started as it is now; asks the person if needed."""
         if not server.is_own:
             await self._approvals.require(await self._wish(server), desk)
 
     async def require_tool(
         self, server: McpServerConfig, tool: str, arguments: object, desk: ToolContext
     ) -> None:
-        """Return if a tool that may change something may be used."""
+        """Return if a tool that is not read-only may be used; asks the person if needed."""
         if server.allows(tool):
             return
         words = msgspec.json.format(msgspec.json.encode(arguments)).decode()
@@ -92,24 +92,23 @@ class McpPermissions:
 
 
 class McpTool:
-    """A tool of a server, under a name that models take."""
+    """A tool of a server, under a name that providers accept."""
 
     def __init__(
-        self, name: str, offered: Offered, server: McpServer, leaves: McpPermissions
+        self, name: str, offered: Offered, server: McpServer, permissions: McpPermissions
     ) -> None:
         words = f"[of the MCP server {server.server.name}] {offered.description}"
         self.spec = ToolSpec(name=name, description=words, parameters=offered.parameters)
         self.only_reads = offered.only_reads
-        self._offered, self._server, self._leaves = offered, server, leaves
+        self._offered, self._server, self._permissions = offered, server, permissions
 
     def title(self, arguments: dict[str, object]) -> str:
-        """What a call does, in a line for the person."""
         del arguments
         return single_line(f"{self._server.server.name}: {self._offered.name}")
 
     async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
-        """Have the server do it; what it says is data."""
-        return await _used(self._server, self._offered, arguments, self._leaves, desk)
+        """Call the tool; its result is untrusted data."""
+        return await _used(self._server, self._offered, arguments, self._permissions, desk)
 
 
 class _Given(msgspec.Struct, frozen=True):
@@ -119,13 +118,13 @@ class _Given(msgspec.Struct, frozen=True):
 
 
 class ProjectServers:
-    """Servers that the project names and nobody has let be started yet."""
+    """Tool for servers of the project that are not permitted yet."""
 
     only_reads = False
 
-    def __init__(self, servers: Sequence[McpServer], leaves: McpPermissions) -> None:
+    def __init__(self, servers: Sequence[McpServer], permissions: McpPermissions) -> None:
         self._servers = {each.server.name: each for each in servers}
-        self._leaves = leaves
+        self._permissions = permissions
         names = tuple(self._servers)
         self.spec = ToolSpec(
             name=ASK_FOR,
@@ -142,17 +141,16 @@ class ProjectServers:
         )
 
     def title(self, arguments: dict[str, object]) -> str:
-        """What a call does, in a line for the person."""
         asked = given(arguments, _Given)
         return single_line(f"{asked.server}: {asked.tool or 'which tools it has'}")
 
     async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
-        """Start the server with leave, and use it."""
+        """Start the server with permission, and use it."""
         asked = given(arguments, _Given)
         server = self._servers.get(asked.server)
         if server is None:
             raise ToolRefused(reason=f"the project names no MCP server {asked.server!r}")
-        offered = await server.offered(lambda: self._leaves.require(server.server, desk))
+        offered = await server.offered(lambda: self._permissions.require(server.server, desk))
         if not asked.tool:
             menu = msgspec.json.format(msgspec.json.encode(offered)).decode()
             about = {"server": asked.server}
@@ -162,15 +160,15 @@ class ProjectServers:
         chosen = next((each for each in offered if each.name == asked.tool), None)
         if chosen is None:
             raise ToolRefused(reason=f"{asked.server} has no tool {asked.tool!r}")
-        return await _used(server, chosen, asked.arguments, self._leaves, desk)
+        return await _used(server, chosen, asked.arguments, self._permissions, desk)
 
 
 async def mcp_tools(
-    servers: Sequence[McpServer], leaves: McpPermissions, reserved: Collection[str]
+    servers: Sequence[McpServer], permissions: McpPermissions, reserved: Collection[str]
 ) -> tuple[list[Tool], list[str]]:
-    """The tools of all servers that may be started, and what is wrong with those that do not.
+    """Return the tools of all permitted servers, and complaints about servers that fail.
 
-    For all others there is one tool, by which leave is asked for.
+    One tool represents all other servers; it asks for permission.
     """
     found: dict[str, list[Offered]] = {}
     complaints: list[str] = []
@@ -181,24 +179,24 @@ async def mcp_tools(
         except Failure as failure:
             complaints.append(failure.user_message)
 
-    allowed = [each for each in servers if await leaves.is_given(each.server)]
+    allowed = [each for each in servers if await permissions.is_given(each.server)]
     async with anyio.create_task_group() as tasks:
         for server in allowed:
             tasks.start_soon(ask, server)
     every = [(each, offered) for each in allowed for offered in found.get(each.server.name, ())]
     names = tool_names([*reserved, ASK_FOR], [(each.server.name, of.name) for each, of in every])
     pairs = zip(names, every, strict=True)
-    tools: list[Tool] = [McpTool(name, of, server, leaves) for name, (server, of) in pairs]
+    tools: list[Tool] = [McpTool(name, of, server, permissions) for name, (server, of) in pairs]
     others = [each for each in servers if each not in allowed]
     if others:
-        tools.append(ProjectServers(others, leaves))
+        tools.append(ProjectServers(others, permissions))
     return tools, complaints
 
 
 async def servers_of(
     own: Sequence[McpServerConfig], workspace: Workspace, ground: SandboxConfig, tasks: TaskGroup
 ) -> tuple[list[McpServer], list[str]]:
-    """The person's servers, and those of the project that are called otherwise; none is started."""
+    """Return the person's servers and those of the project with other names; starts none."""
     complaints: list[str] = []
     theirs: tuple[McpServerConfig, ...] = ()
     try:
@@ -211,21 +209,21 @@ async def servers_of(
 
 
 async def _at_once() -> None:
-    """It was looked at before."""
+    """Permission was checked before."""
 
 
 async def _used(
     server: McpServer,
     offered: Offered,
     arguments: dict[str, object],
-    leaves: McpPermissions,
+    permissions: McpPermissions,
     desk: ToolContext,
 ) -> ToolResult:
     if not offered.only_reads:
-        await leaves.require_tool(server.server, offered.name, arguments, desk)
+        await permissions.require_tool(server.server, offered.name, arguments, desk)
     try:
         said, is_error = await server.call(
-            offered.name, arguments, lambda: leaves.require(server.server, desk)
+            offered.name, arguments, lambda: permissions.require(server.server, desk)
         )
     except McpUnavailable as failure:
         return ToolResult(failure.user_message, is_error=True)
@@ -243,9 +241,9 @@ def _settings(tree: FileTree) -> str:
 
 
 def _digest(tree: FileTree, word: str, root: str) -> str | None:
-    """The hash of the file that a word of a command names, if it names one."""
+    """Return the hash of the file that an argument names, if any."""
     seen, place = None, None
-    with suppress(Failure):  # most words name no file
+    with suppress(Failure):  # most arguments are not paths
         place = place_of(word, root)
         seen = None if place is None else tree.look(place)
     if place is not None and seen is not None and seen.sort in (FileKind.FILE, FileKind.LINK):

@@ -1,10 +1,8 @@
-"""The format of chat completions, as OpenAI defined it and many others speak it.
+"""Chat-completions format, as OpenAI defined it and many servers implement it.
 
-What servers of the chat-completions format demand beyond the format, as data.
-
-A dialect is chosen by the provider's name, by its address, or, on servers that a person has added,
-by the family of the model: open models of Mistral, DeepSeek and Google keep their demands behind
-vLLM, LM Studio and gateways.
+A dialect lists what a server demands beyond the format. It is chosen by the provider's name, by its
+URL, or, for servers that a person has added, by the model family: open models of Mistral, DeepSeek
+and Google have the same demands behind vLLM, LM Studio and gateways.
 """
 
 from __future__ import annotations
@@ -52,18 +50,18 @@ _SHORT_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
 
 
 class ChatDialect(NamedTuple):
-    """Switches of one kind of server; the defaults are OpenAI's own format."""
+    """Switches for one kind of server; the defaults are OpenAI's own format."""
 
     name: str = "plain"
-    has_short_ids: bool = False  # ids of calls are nine letters or digits
-    parts_tool_and_user: bool = False  # a user's message may not follow that of a tool
+    has_short_ids: bool = False  # tool call ids are nine letters or digits
+    parts_tool_and_user: bool = False  # a user message must not follow a tool message
     wants_reasoning: bool = (
-        False  # calls are refused without `reasoning_content`, also an empty one
+        False  # calls are refused without `reasoning_content`, even an empty one
     )
     wants_signatures: bool = False  # calls are refused without a `thought_signature`
 
     def id_of(self, call: str) -> str:
-        """The id of a call as the server takes it; the same for the same call every time."""
+        """Return an id that the server accepts; deterministic."""
         name = call_id(call)
         if not self.has_short_ids or _SHORT_ID.fullmatch(name):
             return name
@@ -74,7 +72,7 @@ PLAIN: Final = ChatDialect()
 MISTRAL: Final = ChatDialect("mistral", has_short_ids=True, parts_tool_and_user=True)
 DEEPSEEK: Final = ChatDialect("deepseek", wants_reasoning=True)
 GEMINI: Final = ChatDialect("gemini", wants_signatures=True)
-GEMINI_2: Final = ChatDialect("gemini-2")  # signatures come, and nothing is refused without them
+GEMINI_2: Final = ChatDialect("gemini-2")  # sends signatures, but does not require them
 
 _HOSTS: Final = {
     "api.mistral.ai": MISTRAL,
@@ -94,7 +92,7 @@ _OLD_GEMINI: Final = re.compile(r"gemini-(?:1|2)[.-]")
 
 
 def chat_dialect(provider: str, url: str, model: str, *, is_known: bool) -> ChatDialect:
-    """The dialect of a model; the family decides only where the provider is not one of ours."""
+    """Return the dialect of a model; the family decides only for unknown providers."""
     found = _NAMES.get(provider) or _HOSTS.get(urlsplit(url).hostname or "")
     family = model.lower()
     if found is None and not is_known:
@@ -111,12 +109,13 @@ _STOPS = {
     "model_length": StopReason.LENGTH,  # Mistral: the window is full
     "content_filter": StopReason.REFUSED,
 }
-_BROKEN = ("abort", "error", "insufficient_system_resource")  # the server, not the model, ended it
-_THOUGHTS = ("reasoning_content", "reasoning")  # who lets see thoughts does so in one of these
+# The server ended the answer, not the model.
+_BROKEN = ("abort", "error", "insufficient_system_resource")
+_THOUGHTS = ("reasoning_content", "reasoning")  # servers use one of these for reasoning
 
 
 _UNSIGNED = '{"google":{"thought_signature":"skip_thought_signature_validator"}}'
-"""What Google documents for calls whose signature is lost, or was never made."""
+"""Documented by Google for calls without a signature."""
 _PARTING = b'{"role":"assistant","content":"Understood."}'
 
 
@@ -126,7 +125,7 @@ def _plain(model: str) -> ChatDialect:
 
 
 class ChatEncoder:
-    """Writes messages of the four roles, in one dialect."""
+    """Encodes messages of the four roles in a dialect."""
 
     opening = closing = between = b""
 
@@ -135,7 +134,7 @@ class ChatEncoder:
         self.parting = _PARTING if dialect.parts_tool_and_user else b""
 
     def spoken(self, message: ModelMessage) -> bytes:
-        """Text and calls, with thoughts where the provider itself has let us see them."""
+        """Encode text and calls, with reasoning if it came from this provider."""
         parts = [b'{"role":"assistant","content":']
         parts.append(words(message.text) if message.text.strip() else b"null")
         is_own = message.provider == self._provider
@@ -166,20 +165,18 @@ class ChatEncoder:
             )
 
     def told(self, message: UserMessage) -> bytes:
-        """A message of the user."""
         return b'{"role":"user","content":' + words(message.text) + b"}"
 
     def returned(self, message: ToolMessage) -> bytes:
-        """A message of a tool."""
         name, text = quoted(self._dialect.id_of(message.call)), words(message.text)
         return b"".join((b'{"role":"tool","tool_call_id":', name, b',"content":', text, b"}"))
 
 
 class ChatWriter:
-    """Writes prompts as bodies of requests, and of each conversation only what is new."""
+    """Encodes request bodies; only new messages of a conversation are encoded."""
 
     def __init__(self, provider: str, dialect: Callable[[str], ChatDialect] = _plain) -> None:
-        """Write for a provider; `dialect` says which one a model needs."""
+        """Encode for a provider; `dialect` returns the dialect of a model."""
         self._provider, self._dialect = provider, dialect
         self._transcripts: dict[ChatDialect, TranscriptCache] = {}
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
@@ -187,7 +184,7 @@ class ChatWriter:
     def body(
         self, choice: ModelChoice, prompt: ModelRequest, without: Omitted = frozenset()
     ) -> bytes:
-        """The whole body of a request, without options that the provider has refused."""
+        """Return the body of a request, without options that the provider has refused."""
         options: dict[str, object] = {
             "model": choice.model,
             "stream": True,
@@ -214,7 +211,7 @@ class ChatWriter:
             )
 
     def _written(self, tools: tuple[ToolSpec, ...]) -> bytes:
-        """Servers refuse an empty list of tools."""
+        """Encode the tools; servers refuse an empty list."""
         if tools != self._tools[0]:
             functions = [
                 {
@@ -276,7 +273,7 @@ class _Chunk(msgspec.Struct):
 
 @dataclass
 class _Growing:
-    """A call of which more may come."""
+    """A tool call that is still streaming."""
 
     id: str
     tool: str = ""
@@ -285,7 +282,7 @@ class _Growing:
 
 
 class ChatParser:
-    """Reads the chunks of one answer; `fresh` is what unnamed calls are named with."""
+    """Parses the chunks of one answer; `fresh` is a prefix for missing call ids."""
 
     def __init__(self, choice: ModelChoice, fresh: str, size: PromptSize = UNKNOWN_SIZE) -> None:
         self._choice, self._size = choice, size
@@ -293,13 +290,13 @@ class ChatParser:
         self._texts: list[str] = []
         self._thoughts: dict[str, list[str]] = {name: [] for name in _THOUGHTS}
         self._calls: list[_Growing] = []
-        self._places: dict[int, int] = {}  # of calls, by the index that their server gives them
+        self._places: dict[int, int] = {}  # position of each call, by the server's index
         self._usage = _Usage()
         self._is_refused = False
         self._finish: str | None = None
 
     def take(self, event: ServerEvent) -> list[AnyAnswerDelta]:
-        """Pieces of text, thoughts and calls; at the mark of the end the answer."""
+        """Return the deltas of an event; at `[DONE]` the complete answer."""
         if event.data.strip() == b"[DONE]":
             if self._finish is None:
                 raise garbled(self._choice, "it ends without a reason")
@@ -310,13 +307,13 @@ class ChatParser:
         self._usage = chunk.usage or self._usage
         pieces: list[AnyAnswerDelta] = []
         for each in chunk.choices or []:
-            if not each.index:  # there is one answer; whoever sends more is not read
+            if not each.index:  # further alternatives are ignored
                 self._finish = each.finish_reason or self._finish
                 pieces += self._grown(each.delta or _Delta())
         return pieces
 
     def end(self) -> list[AnyAnswerDelta]:
-        """The answer, if it was finished: not everybody who speaks this format marks the end."""
+        """Return the answer if it has a finish reason: not every server sends `[DONE]`."""
         if self._finish is None:
             return []
         if self._finish in _BROKEN:
@@ -372,7 +369,7 @@ class ChatParser:
         return ToolCallDelta(place, call.tool if is_named_now else "", function.arguments or "")
 
     def _place(self, more: _ToolCall, *, begins: bool) -> int:
-        """Which call it is; some servers give all of them one index, or none."""
+        """Return the position of a call; some servers send the same index for all, or none."""
         index = len(self._calls) - (not begins) if more.index is None else more.index
         place = self._places.get(index)
         is_another = place is not None and begins and more.id and more.id != self._calls[place].id

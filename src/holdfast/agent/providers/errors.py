@@ -1,7 +1,7 @@
-"""Decide what an error of a provider means: by its status and its words, never by its prose.
+"""Classification of provider errors by status and error code, never by prose.
 
 A word is a code that the provider's API defines: `error.type`, `error.code` or
-`error.details.error_code`. The most telling word wins; without any, the status decides.
+`error.details.error_code`. The most specific word decides; without one, the status does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Meaning = type[
     | QuotaExhausted
 ]  # fmt: skip
 
-# In the order of how much they tell: the first that fits decides.
+# Most specific first: the first match decides.
 WORDS: tuple[tuple[_Meaning, frozenset[str]], ...] = (
     (
         ContextTooLong,
@@ -141,7 +141,7 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _HIDDEN = "***"
 _INPUT = "input_tokens"
 _NEARLY = 0.9  # of the window
-_WINDOW_LEAST = 1_024  # smaller numbers are no windows
+_WINDOW_LEAST = 1_024  # smaller numbers are not window sizes
 _READ_MAX = 2_000
 _NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w.]\d)|(?<![\w.])\d{4,9}(?!\w)")
 
@@ -151,7 +151,7 @@ class _Details(msgspec.Struct):
 
 
 class PromptSize(NamedTuple):
-    """About how many tokens a request has, and how many fit into the model, if that is known."""
+    """Estimated tokens of a request, and the window of the model, if known."""
 
     tokens: int = 0
     window: int | None = None
@@ -169,7 +169,7 @@ class _Error(msgspec.Struct):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What the provider's API calls it, the most telling word first."""
+        """The error codes, the most specific first."""
         try:
             detail = msgspec.json.decode(self.details, type=_Details).error_code
         except _UNREADABLE:
@@ -179,7 +179,7 @@ class _Error(msgspec.Struct):
 
     @property
     def status(self) -> int | None:
-        """The status that the answer itself should have had."""
+        """The HTTP status that the body claims."""
         return self.code if isinstance(self.code, int) else None
 
 
@@ -195,11 +195,11 @@ def refused(
     size: PromptSize = UNKNOWN_SIZE,
     secret: str = "",
 ) -> Failure:
-    """What it means that a provider answers with this status and this body.
+    """Return the failure for an error response.
 
-    Some providers have no word for a conversation that is too long: the size of the request, and
-    the numbers that they name, tell it then. What the provider says is quoted only where nothing
-    else helps, never with `secret` in it.
+    Some providers have no code for a conversation that is too long: then the size of the request
+    and the numbers in the message decide. The message is quoted only if nothing else helps, and
+    never contains `secret`.
     """
     error = _read(body)
     if 300 <= status < 400:
@@ -226,7 +226,7 @@ def refused(
 def failed(
     choice: ModelChoice, error: bytes | msgspec.Raw, size: PromptSize = UNKNOWN_SIZE
 ) -> Failure:
-    """What it means that a stream which began well ends with this error."""
+    """Return the failure for an error event in a stream."""
     found = _read(bytes(error))
     meaning = _by_word(found) or STATUSES.get(found.status or 0)
     if meaning is None:
@@ -236,12 +236,12 @@ def failed(
 
 
 def is_error(body: bytes) -> bool:
-    """Whether a body tells of an error, whatever the status says."""
+    """Whether a body describes an error, whatever its status."""
     return _wrapped(body) is not None
 
 
 def _read(body: bytes) -> _Error:
-    """The error in a body, or the one that it is; one without any words if it is neither."""
+    """Parse the error of a body; empty if there is none."""
     if (error := _wrapped(body)) is not None:
         return error
     try:
@@ -251,7 +251,7 @@ def _read(body: bytes) -> _Error:
 
 
 def _wrapped(body: bytes) -> _Error | None:
-    """The error that a body names as such: an object or a text, also in a list, as Google does."""
+    """Parse an error object or text, also inside a list, as Google sends it."""
     listed = body if body.lstrip().startswith(b"[") else b"[%b]" % body
     try:
         found = next(iter(msgspec.json.decode(listed, type=list[_Body])), None)
@@ -263,11 +263,11 @@ def _wrapped(body: bytes) -> _Error | None:
 
 
 def _is_overflow(error: _Error, size: PromptSize) -> bool:
-    """Whether a request without a telling word was probably longer than the model takes.
+    """Whether a request without a specific code probably exceeded the window.
 
-    Numbers are looked at, never words: servers name how many tokens came and how many fit.
+    Only numbers are compared, not words: servers name the tokens of the request and the limit.
     """
-    if error.param == _INPUT:  # as vLLM says it
+    if error.param == _INPUT:  # vLLM
         return True
     window = size.window
     if window is not None and size.tokens >= _NEARLY * window:
@@ -277,7 +277,7 @@ def _is_overflow(error: _Error, size: PromptSize) -> bool:
     numbers = sorted(each for each in named if each >= _WINDOW_LEAST)
     if len(numbers) < 2:
         return False
-    most = numbers[-1]  # the request, if it is about as many tokens as ours
+    most = numbers[-1]  # the request, if it is close to our own count
     return window in numbers or size.tokens / 4 <= most <= size.tokens * 2
 
 
@@ -287,7 +287,7 @@ def _by_word(error: _Error) -> _Meaning | None:
 
 
 def _by_status(status: int, error: _Error) -> _Meaning | None:
-    """A body may carry the status that the answer itself should have had."""
+    """Classify by status; a body may contain the status that the response should have had."""
     if status < 400 and error.status is not None:
         status = error.status
     return STATUSES.get(status, ModelOverloaded if status >= 500 else None)

@@ -1,4 +1,4 @@
-"""Where the keys of providers come from, and that nobody sees them by accident."""
+"""API keys of providers: sources, and protection against accidental disclosure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BYTES_MAX = 64 * 1024
 
 
 class ApiKey:
-    """A key that can be used, but not shown, copied or written down by accident."""
+    """A key that does not appear in repr, copies or pickles."""
 
     __slots__ = ("_value",)
 
@@ -30,7 +30,7 @@ class ApiKey:
         self._value = value
 
     def reveal(self) -> str:
-        """The key itself, for who sends it to its provider."""
+        """Return the key, to be sent to its provider."""
         return self._value
 
     def __repr__(self) -> str:
@@ -41,36 +41,35 @@ class ApiKey:
 
 
 class KeySource(Protocol):
-    """Somewhere that keys may be."""
+    """A place that may have keys."""
 
     def find(self, provider: Provider) -> str | None:
-        """The key of a provider, if it is here."""
+        """Return the key of a provider, or None."""
         ...
 
 
 class EnvironmentKeys:
-    """Keys in the variables of an environment."""
+    """Keys from environment variables."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
 
     def find(self, provider: Provider) -> str | None:
-        """The value of the provider's variable."""
         return self._environment.get(provider.variable) if provider.variable else None
 
 
 class FileKeys:
-    """Keys in a file of ours that nobody else can read: `openai = "sk-…"`, a line for each."""
+    """Keys from a file with mode 0600: `openai = "sk-…"`, one per line."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def find(self, provider: Provider) -> str | None:
-        """The provider's line; a file that others may read is refused."""
+        """Return the provider's key; raises KeyFileOpen if others can read the file."""
         return self._read().get(provider.name)
 
     def check(self) -> None:
-        """Raise what is wrong with the file; that there is none is fine."""
+        """Raise if the file is not usable; a missing file is fine."""
         self._read()
 
     def _read(self) -> dict[str, str]:
@@ -88,7 +87,7 @@ class FileKeys:
         return self._parse(text)
 
     def _parse(self, text: bytes) -> dict[str, str]:
-        """The complaint names no place in the file: what stands there may be a key."""
+        """Parse the file; errors quote nothing from it, since it may be a key."""
         try:
             return msgspec.convert(tomllib.loads(text.decode()), dict[str, str])
         except (ValueError, msgspec.MsgspecError):
@@ -97,29 +96,28 @@ class FileKeys:
 
 
 class KeyringKeys:
-    """Keys that the keyring of the desktop had for us, by the names of their providers.
+    """Keys from the desktop's keyring, by provider.
 
-    It is asked elsewhere, once: a keyring may wait for a person to unlock it, and we do not.
+    Read once elsewhere: a keyring may block until the person unlocks it.
     """
 
     def __init__(self, entries: Mapping[str, str]) -> None:
         self._entries = entries
 
     def find(self, provider: Provider) -> str | None:
-        """The provider's entry."""
         return self._entries.get(provider.name)
 
 
 class Keys:
-    """The keys of all providers, from the first source that has them."""
+    """The keys of all providers, from the first source that has one."""
 
     def __init__(self, sources: Iterable[KeySource], *, file: Path) -> None:
         self._sources = tuple(sources)
-        self._file = file  # where a person may put one
+        self._file = file  # named in the failure as the place to put a key
         self._found: tuple[str, ...] = ()
 
     def find(self, provider: Provider) -> ApiKey | None:
-        """The key to send; None where a provider wants none."""
+        """Return the key; None if the provider needs none. Raises KeyMissing."""
         found = (source.find(provider) for source in self._sources)
         value = next((key.strip() for key in found if key and key.strip()), None)
         if value is None and provider.variable:
@@ -137,7 +135,7 @@ class Keys:
         return ApiKey(value)
 
     def has(self, provider: Provider) -> bool:
-        """Whether a source has a key of this provider; a source that is refused has none."""
+        """Whether a source has a key for the provider; unusable sources have none."""
         for source in self._sources:
             with suppress(Failure):
                 if (source.find(provider) or "").strip():
@@ -145,14 +143,14 @@ class Keys:
         return False
 
     def look_for(self, providers: Iterable[Provider]) -> None:
-        """Know all keys that there are; a source that is refused has none to tell."""
+        """Find all keys, so that they can be redacted; unusable sources are skipped."""
         for provider in providers:
             for source in self._sources:
                 with suppress(Failure):
                     self._remember((source.find(provider) or "").strip())
 
     def known(self) -> tuple[str, ...]:
-        """All keys that were found, for who takes them out of journals, logs and reports."""
+        """Return all keys found so far, for redaction."""
         return self._found
 
     def _remember(self, key: str) -> None:
@@ -161,7 +159,7 @@ class Keys:
 
 
 def without_keys(environment: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
-    """An environment without the variables that hold a key, whatever they are called."""
+    """Return the environment without variables that contain a key, whatever their name."""
     keys = frozenset(known)
     redactor = KnownRedactor(keys)
     return {

@@ -1,4 +1,4 @@
-"""The format of Anthropic's Messages."""
+"""Anthropic's Messages format."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ from holdfast.agent.providers.text import (
 
 PATH = "/messages"
 VERSION = "2023-06-01"
-OUTPUT_MAX = 32_000  # tokens, where nobody says how many: the format wants a number
+# Tokens. The format requires a limit.
+OUTPUT_MAX = 32_000
 _OUTPUT_MAX = (("claude-3-5", 8_192), ("claude-3-7", OUTPUT_MAX), ("claude-3", 4_096))
-"""Models that refuse as many, by how their names begin."""
-REDACTED = "redacted:"  # before a proof that stands for thoughts which nobody may see
+"""Models with a lower limit, by prefix."""
+REDACTED = "redacted:"  # prefix of the proof of a redacted thinking block
 _BUDGETS = {"minimal": 1_024, "low": 4_096, "medium": 10_240, "high": 20_480}
 _BUDGET_MOST = 30_720
 _BY_BUDGET = (
@@ -58,7 +59,7 @@ _GO_ON = b'{"role":"user","content":[{"type":"text","text":"(go on)"}]}'
 
 
 class MessagesEncoder:
-    """Writes messages as content blocks; all that stands between two answers is one message."""
+    """Encodes messages as content blocks; everything between two answers is one message."""
 
     opening = b'{"role":"user","content":['
     closing = b"]}"
@@ -69,9 +70,9 @@ class MessagesEncoder:
         self._provider = provider
 
     def spoken(self, message: ModelMessage) -> bytes:
-        """Blocks in the order in which they came; of others than this provider, no thinking.
+        """Encode blocks in stream order; thinking only if it came from this provider.
 
-        The provider verifies that thinking stands where it was: between text and calls, too.
+        The provider verifies the position of thinking blocks, also between text and calls.
         """
         if message.provider != self._provider:
             message = replace(message, thinking=(), order=())
@@ -79,11 +80,9 @@ class MessagesEncoder:
         return b'{"role":"assistant","content":[' + blocks + b"]}"
 
     def told(self, message: UserMessage) -> bytes:
-        """A block of text."""
         return b'{"type":"text","text":' + words(message.text) + b"}"
 
     def returned(self, message: ToolMessage) -> bytes:
-        """A result."""
         return b"".join(
             (
                 b'{"type":"tool_result","tool_use_id":' + quoted(call_id(message.call)),
@@ -94,10 +93,10 @@ class MessagesEncoder:
 
 
 class MessagesWriter:
-    """Writes prompts as bodies of requests, and of each conversation only what is new.
+    """Encodes request bodies; only new messages of a conversation are encoded.
 
-    What was said up to the last message is marked to be cached, and so is what was said up to the
-    one before: the provider looks for what it has cached only a few blocks back.
+    Cache breakpoints are set at the last message and at the one before, because the provider looks
+    for a cached prefix only a few blocks back.
     """
 
     def __init__(self, provider: str) -> None:
@@ -108,7 +107,7 @@ class MessagesWriter:
     def body(
         self, choice: ModelChoice, prompt: ModelRequest, without: Omitted = frozenset()
     ) -> bytes:
-        """The whole body of a request, without options that the provider has refused."""
+        """Return the body of a request, without options that the provider has refused."""
         limit = prompt.output_max or _most(choice.model)
         options: dict[str, object] = {
             "model": choice.model,
@@ -143,7 +142,7 @@ class MessagesWriter:
         return self._tools[1]
 
     def _is_foreign(self, said: tuple[PromptMessage, ...]) -> bool:
-        """Whether the model goes on with calls of another's, whose thoughts it was not given."""
+        """Whether the last calls came from another provider, so that their thinking is missing."""
         last = next((each for each in reversed(said) if speaks(each)), None)
         message = last.message if last else None
         return isinstance(message, ModelMessage) and bool(
@@ -157,12 +156,12 @@ def _most(model: str) -> int:
 
 
 def _plain(model: str) -> str:
-    """A name without the provider that a gateway puts before it, and with one kind of sign."""
+    """Return a model name without a gateway's prefix, and with uniform separators."""
     return model.rpartition("/")[2].replace(".", "-")
 
 
 def _thought(choice: ModelChoice, limit: int, *, is_foreign: bool) -> dict[str, object]:
-    """How hard to think, in the words that this model understands."""
+    """Return the thinking options that this model supports."""
     if not choice.effort or is_foreign or _plain(choice.model).startswith(_THOUGHTLESS):
         return {}
     if choice.effort == "none":
@@ -182,7 +181,7 @@ def _system(text: str) -> bytes:
 
 
 def _marked(wire: memoryview, runs: list[MessageGroup]) -> list[bytes | memoryview]:
-    """The messages, from the user's to the user's, with the marks of what is to be cached."""
+    """Return the messages with cache breakpoints."""
     said = [run for run in runs if run.close > run.start]
     parts: list[bytes | memoryview] = []
     at = 1
@@ -198,12 +197,12 @@ def _marked(wire: memoryview, runs: list[MessageGroup]) -> list[bytes | memoryvi
 
 
 def _block(block: Thinking | str | ToolCall) -> bytes:
-    """A content block; nothing for thinking without a signature, and for text without words."""
+    """Encode a block; empty for unsigned thinking and for blank text."""
     if isinstance(block, ToolCall):
         return _tool_use(block)
     if isinstance(block, Thinking):
         return _thinking(block) if block.proof else b""
-    # Text at the very end of what the model said may not end in white space.
+    # The provider rejects a final text that ends in white space.
     text = block.rstrip()
     return b'{"type":"text","text":' + quoted(text) + b"}" if text else b""
 
@@ -230,7 +229,7 @@ def _tool_use(call: ToolCall) -> bytes:
     )
 
 
-# Read the events of an answer in the format of Anthropic's Messages.
+# Parser of the event stream.
 
 _STOPS = {
     "max_tokens": StopReason.LENGTH,
@@ -298,18 +297,18 @@ class _MessageDelta(msgspec.Struct):
 
 @dataclass
 class _Block:
-    """A content block of which more may come."""
+    """A content block that is still streaming."""
 
     kind: str
     id: str = ""
     name: str = ""
-    place: int = 0  # among the calls
+    place: int = 0  # position among the calls
     texts: list[str] = field(default_factory=lambda: [])
     signature: list[str] = field(default_factory=lambda: [])
 
     @property
     def whole(self) -> Thinking | str | ToolCall:
-        """The block when nothing more comes."""
+        """Return the complete block."""
         text, proof = "".join(self.texts), "".join(self.signature)
         match self.kind:
             case "tool_use":
@@ -323,7 +322,7 @@ class _Block:
 
 
 class MessagesParser:
-    """Reads the events of one answer."""
+    """Parses the events of one answer."""
 
     def __init__(self, choice: ModelChoice) -> None:
         self._choice = choice
@@ -332,7 +331,7 @@ class MessagesParser:
         self._stop: str | None = None
 
     def take(self, event: ServerEvent) -> list[AnyAnswerDelta]:
-        """Pieces of text, thoughts and calls; at a good end the answer."""
+        """Return the deltas of an event; at the end the complete answer."""
         match decoded(event.data, _Head, self._choice).type:
             case "message_start":
                 self._counted(decoded(event.data, _Start, self._choice).message.usage)
@@ -354,11 +353,11 @@ class MessagesParser:
                 return []
 
     def end(self) -> list[AnyAnswerDelta]:
-        """Nothing: the end must have been told."""
+        """Return nothing: a stream without `message_stop` is incomplete."""
         return []
 
     def _counted(self, usage: _Usage | None) -> None:
-        """What is told later is all that it was until then."""
+        """Update usage; later values are cumulative."""
         if usage is not None:
             told: dict[str, int | None] = msgspec.structs.asdict(usage)
             self._usage |= {name: count for name, count in told.items() if count is not None}

@@ -1,8 +1,8 @@
-"""What Ollama says about the models that it has loaded.
+"""Context window of models that Ollama has loaded.
 
-Ollama cuts a prompt that is longer than the window with which a model was loaded, and says nothing.
-How long that is depends on the machine and on settings of the server; `GET /api/ps` tells it of
-models that are loaded, which a model is once it has begun to answer.
+Ollama silently truncates a prompt that exceeds the window with which a model was loaded. The window
+depends on the machine and on server settings; `GET /api/ps` returns it for loaded models, which
+includes any model that has begun to answer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Status(msgspec.Struct):
 
 
 def status_address(provider: Provider) -> str | None:
-    """Where a provider says what it has loaded; None if it is not Ollama."""
+    """Return the status URL of a provider; None if it is not Ollama."""
     if provider.format is not Format.CHAT:
         return None
     if provider.name != "ollama" and urlsplit(provider.url).port != _PORT:
@@ -38,7 +38,7 @@ def status_address(provider: Provider) -> str | None:
 
 
 def loaded_window(body: bytes, model: str) -> int | None:
-    """How many tokens fit into a model as it is loaded, if the server says so."""
+    """Return the window of a loaded model in tokens, if the response contains it."""
     try:
         loaded = msgspec.json.decode(body, type=_Status).models
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -33,11 +33,12 @@ import msgspec
 from holdfast.agent.failures import SettingsUnreadable
 from holdfast.agent.model import ModelChoice, Tokens
 
-_SECRET = re.compile(r"[A-Z0-9_]*(KEY|TOKEN|SECRET)")  # such are kept from all processes
+# Variables that are removed from the environment of processes.
+_SECRET = re.compile(r"[A-Z0-9_]*(KEY|TOKEN|SECRET)")
 
 
 class Format(StrEnum):
-    """How a provider wants to be asked."""
+    """Wire format of a provider."""
 
     RESPONSES = "responses"
     CHAT = "chat"
@@ -48,14 +49,14 @@ TokenCount = Annotated[int, msgspec.Meta(ge=256, le=100_000_000)]
 
 
 class ModelLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What fits into a model, in tokens, as far as a person has said so."""
+    """Token limits of a model, as configured by the person."""
 
     window: TokenCount | None = None
     max_output: TokenCount | None = None
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """Whoever answers for models; without a variable it wants no key."""
+    """A provider; without `variable` it needs no key."""
 
     name: str
     format: Format
@@ -65,7 +66,7 @@ class Provider(msgspec.Struct, frozen=True):
     models: dict[str, ModelLimits] = {}
 
     def limits_of(self, model: str) -> ModelLimits:
-        """What is set for a model, or else for all models of this provider."""
+        """Return the limits of a model, or else of the provider."""
         own = self.models.get(model, ModelLimits())
         return ModelLimits(
             own.window or self.limits.window, own.max_output or self.limits.max_output
@@ -103,7 +104,7 @@ KNOWN: dict[str, Provider] = {
 
 
 def read_providers(file: str, text: str) -> dict[str, Provider]:
-    """The known providers and those of a person's file, by name."""
+    """Parse the person's file; return known and configured providers by name."""
     try:
         told = msgspec.convert(tomllib.loads(text), dict[str, _Told])
     except (msgspec.MsgspecError, tomllib.TOMLDecodeError) as error:
@@ -128,11 +129,11 @@ def _provider(file: str, name: str, told: _Told) -> Provider:
 
 
 def _problem(url: str) -> str:
-    """What is wrong with an address to which a key is sent."""
+    """Return why a URL must not receive a key, or an empty string."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
-        host.encode("idna")  # as it is looked up, and told to a proxy
+        host.encode("idna")  # the form that is resolved, and sent to a proxy
     except ValueError:
         return "is none"
     if parts.username is not None or parts.password is not None:
@@ -145,21 +146,21 @@ def _problem(url: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this very machine."""
+    """Whether a host is a loopback address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-# What models cost and how much fits into them, by a list that others maintain.
+# Prices and context windows, from a list that others maintain.
 
 _MILLION = 1_000_000
-_WRITTEN = 1.25  # times the price of input: what goes to a cache that lasts five minutes
+_WRITTEN = 1.25  # times the input price, for a cache with a lifetime of five minutes
 
 
 class Rates(msgspec.Struct, frozen=True, array_like=True):
-    """Dollars for a million tokens, where a request has more than so many."""
+    """Dollars per million tokens, for requests above a number of tokens."""
 
     above: int
     input: float
@@ -168,7 +169,7 @@ class Rates(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Priced(msgspec.Struct, frozen=True):
-    """A model of the list: by what it is recognised, what fits into it and what it costs."""
+    """A model of the list: match patterns, window and rates."""
 
     rates: tuple[Rates, ...]
     window: int | None = None
@@ -179,7 +180,7 @@ class Priced(msgspec.Struct, frozen=True):
     matches: tuple[str, ...] = ()
 
     def is_called(self, name: str) -> bool:
-        """Whether a model of this name is meant."""
+        """Whether the entry matches a model name."""
         return (
             name in self.equals
             or name.startswith(self.starts)
@@ -190,26 +191,26 @@ class Priced(msgspec.Struct, frozen=True):
 
 
 class PriceList(msgspec.Struct, frozen=True):
-    """All models, by provider; `source` says whom we have it from."""
+    """All models by provider; `source` names the origin of the list."""
 
     source: str
     providers: dict[str, tuple[Priced, ...]]
 
 
 class Prices:
-    """Answers for a list; of models that it does not know nothing is said."""
+    """Looks up models; returns None for unknown ones."""
 
     def __init__(self, known: PriceList) -> None:
         self._known = known
         self._find = lru_cache(maxsize=64)(self._search)
 
     def window(self, choice: ModelChoice) -> int | None:
-        """How many tokens fit into a model."""
+        """Return the context window in tokens."""
         found = self._find(choice.provider, choice.model)
         return found.window if found else None
 
     def price(self, choice: ModelChoice, tokens: Tokens) -> float | None:
-        """What so many tokens cost, in dollars."""
+        """Return the price in US dollars."""
         found = self._find(choice.provider, choice.model)
         if found is None:
             return None
@@ -227,5 +228,5 @@ class Prices:
 
 
 def read_prices(data: bytes) -> Prices:
-    """Read the list."""
+    """Parse the list."""
     return Prices(msgspec.json.decode(data, type=PriceList))

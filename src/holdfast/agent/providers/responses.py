@@ -1,4 +1,4 @@
-"""Write prompts in the format of OpenAI's Responses; nothing is stored there."""
+"""OpenAI's Responses format; requests are not stored by the provider."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WITHOUT_REASONING = ("gpt-3.5", "gpt-4", "chatgpt", "gpt-5-chat")
 
 
 class Proof(msgspec.Struct, omit_defaults=True):
-    """What the provider wants back: of a thought, or of how a message was meant."""
+    """Opaque data that the provider requires back, of a reasoning item or a message."""
 
     id: str = ""
     encrypted_content: str = ""
@@ -47,7 +47,7 @@ class Proof(msgspec.Struct, omit_defaults=True):
 
 
 class ResponsesEncoder:
-    """Writes messages as input items."""
+    """Encodes messages as input items."""
 
     opening = closing = between = parting = b""
 
@@ -55,9 +55,9 @@ class ResponsesEncoder:
         self._provider = provider
 
     def spoken(self, message: ModelMessage) -> bytes:
-        """Items in the order in which they came; of others than this provider, no reasoning.
+        """Encode items in stream order; reasoning only if it came from this provider.
 
-        The provider insists that reasoning stands directly before what followed it.
+        The provider requires a reasoning item to stand directly before the item that followed it.
         """
         if message.provider != self._provider:
             message = replace(message, thinking=(), order=())
@@ -78,12 +78,10 @@ class ResponsesEncoder:
         return b",".join(items)
 
     def told(self, message: UserMessage) -> bytes:
-        """A message of the user."""
         text = b'[{"type":"input_text","text":' + words(message.text) + b"}]"
         return _message("user", text)
 
     def returned(self, message: ToolMessage) -> bytes:
-        """The output of a call."""
         name, output = quoted(call_id(message.call)), words(message.text)
         return b"".join(
             (b'{"type":"function_call_output","call_id":', name, b',"output":', output, b"}")
@@ -91,7 +89,7 @@ class ResponsesEncoder:
 
 
 class ResponsesWriter:
-    """Writes prompts as bodies of requests, and of each conversation only what is new."""
+    """Encodes request bodies; only new messages of a conversation are encoded."""
 
     def __init__(self, provider: str) -> None:
         self._transcripts = TranscriptCache(ResponsesEncoder(provider))
@@ -100,7 +98,7 @@ class ResponsesWriter:
     def body(
         self, choice: ModelChoice, prompt: ModelRequest, without: Omitted = frozenset()
     ) -> bytes:
-        """The whole body of a request, without options that the provider has refused."""
+        """Return the body of a request, without options that the provider has refused."""
         options: dict[str, object] = {"model": choice.model, "stream": True, "store": False}
         if not choice.model.startswith(_WITHOUT_REASONING):
             options["include"] = ["reasoning.encrypted_content"]
@@ -139,7 +137,7 @@ class ResponsesWriter:
 
 
 def sealed(proof: Proof) -> str:
-    """As it is kept with a thought, for who writes it back."""
+    """Encode a proof for storage with its thinking block."""
     return msgspec.json.encode(proof).decode()
 
 
@@ -180,7 +178,7 @@ def _proof(text: str) -> Proof:
         return Proof()
 
 
-# Read the events of an answer in the format of OpenAI's Responses.
+# Parser of the event stream.
 
 
 class _Head(msgspec.Struct):
@@ -241,18 +239,18 @@ class _Ending(msgspec.Struct):
 
 
 class ResponsesParser:
-    """Reads the events of one answer."""
+    """Parses the events of one answer."""
 
     def __init__(self, choice: ModelChoice) -> None:
         self._choice = choice
         self._blocks: list[Thinking | str | ToolCall] = []
-        self._unfinished: list[str] = []  # text whose item has not been told to be done
-        self._places: dict[int, int] = {}  # of calls, by the index of their items
+        self._unfinished: list[str] = []  # text of items that are not complete
+        self._places: dict[int, int] = {}  # position of each call, by the index of its item
         self._is_refused = False
 
     def take(self, event: ServerEvent) -> list[AnyAnswerDelta]:
-        """Pieces of text, thoughts and calls; at a good end the answer."""
-        if event.data == b"[DONE]":  # some who speak this format end it like the older one
+        """Return the deltas of an event; at the end the complete answer."""
+        if event.data == b"[DONE]":  # some servers end the stream like chat completions
             return []
         kind = decoded(event.data, _Head, self._choice).type
         match kind:
@@ -277,7 +275,7 @@ class ResponsesParser:
                 return self._thought(kind, event.data)
 
     def end(self) -> list[AnyAnswerDelta]:
-        """Nothing: the end must have been told."""
+        """Return nothing: a stream without its last event is incomplete."""
         return []
 
     def _thought(self, kind: str, data: bytes) -> list[AnyAnswerDelta]:

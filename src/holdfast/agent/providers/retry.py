@@ -1,4 +1,4 @@
-"""Ask a model until its answer is whole or asking again is no use, and tell of every try."""
+"""Retries of requests to a model, reported as deltas."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from holdfast.agent.model import AnswerDiscarded, AnyAnswerDelta, RetryScheduled
 from holdfast.failures import Failure, GiveUp, RetryPolicy, retry_decision, to_wire
 from holdfast.world import RandomSource
 
-# Decide whether a model is asked once more, and what is told about it.
+# Retry decision.
 
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """Tell these pieces, wait, and ask again; it will be try number `attempt`."""
+    """Emit these deltas, wait, and send the request again as number `attempt`."""
 
     pieces: tuple[AnyAnswerDelta, ...]
     wait: float
@@ -27,10 +27,10 @@ class Once:
 def once_more(
     failure: Failure, *, attempt: int, is_begun: bool, chance: float, policy: RetryPolicy
 ) -> Once | None:
-    """What to do after try number `attempt`; None when asking again is no use.
+    """Return what to do after attempt number `attempt`; None if a retry does not help.
 
-    To ask twice is always safe: nothing is done before an answer is whole. `is_begun` says that
-    pieces of this one have been told already, which are void then.
+    A retry is always safe: no tool runs before an answer is complete. `is_begun`: deltas of this
+    attempt were emitted already, and are void.
     """
     verdict = retry_decision(failure, attempt=attempt, safe=True, chance=chance, policy=policy)
     if isinstance(verdict, GiveUp):
@@ -47,7 +47,7 @@ async def attempting(
     policy: RetryPolicy,
     chance: RandomSource,
 ) -> AsyncGenerator[Sequence[AnyAnswerDelta]]:
-    """What `ask` tells, over and over as long as it fails and that may help; then its failure."""
+    """Yield the deltas of `ask`, repeated while it fails and a retry may help; then raise."""
     attempt = 1
     while True:
         is_begun = False

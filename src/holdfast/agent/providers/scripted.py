@@ -1,20 +1,18 @@
-"""A provider that needs no key and no network: its model says what a script says.
+"""Scripted provider: answers from a file, without key or network.
 
-Read the script of a scripted model: what it answers, one request after the other.
-
-A script is TOML or JSON. Each answer says what the model thinks, says and calls, in this order:
+A script is TOML or JSON. Each answer lists what the model thinks, says and calls, in this order:
 
     [[answer]]
     say = "I will look at it."
     calls = [{ tool = "read", arguments = { path = "README.md" } }]
 
     [[answer]]
-    fail = "MODEL_OVERLOADED"   # here this try breaks off, after what it has said
+    fail = "MODEL_OVERLOADED"   # this attempt fails, after what it has said
 
     [[answer]]
     say = "It is a readme."
 
-A try that broke off is made again with the answer that follows it.
+A failed attempt is retried with the answer that follows it.
 """
 
 from __future__ import annotations
@@ -67,7 +65,7 @@ Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=86_400.0)]
 
 
 class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call; arguments that are a text are taken as they are, however malformed."""
+    """A tool call; arguments given as a string are sent as they are, however malformed."""
 
     tool: str
     arguments: dict[str, object] | str = {}
@@ -75,34 +73,34 @@ class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def written(self) -> str:
-        """The arguments as the model would write them."""
+        """Return the arguments as JSON."""
         if isinstance(self.arguments, str):
             return self.arguments
         return msgspec.json.encode(self.arguments).decode()
 
 
 class ScriptedAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What comes of one request: an answer, or as much of one as there is before it fails."""
+    """The outcome of one request: an answer, or a part of one before it fails."""
 
     think: str = ""
     say: str = ""
     calls: tuple[ScriptedCall, ...] = ()
     stop: StopReason | None = None
-    silence: Seconds = 0.0  # before anything
-    fail: str = ""  # the code of a failure
-    retry_after: Seconds | None = None  # that the failure asks for
+    silence: Seconds = 0.0  # before the first delta
+    fail: str = ""  # failure code
+    retry_after: Seconds | None = None  # seconds, as the provider would send it
     tokens: Tokens = Tokens(input=100, output=10)
 
 
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All answers, in order; and how large the model says that it is."""
+    """All answers in order, and the context window."""
 
     answer: tuple[ScriptedAnswer, ...]
     window: int | None = None
 
 
 def read_script(name: str, text: str) -> Script:
-    """Read a script, or say what is wrong with it."""
+    """Parse a script; raises ScriptInvalid."""
     try:
         if text.lstrip().startswith("{"):
             script = msgspec.json.decode(text, type=Script)
@@ -117,13 +115,13 @@ def read_script(name: str, text: str) -> Script:
 
 
 def places(lines: tuple[ScriptedAnswer, ...]) -> tuple[range, ...]:
-    """Of every answer the lines that are tried for it, up to the one that succeeds."""
+    """Return the range of attempts for every answer, up to the successful one."""
     ends = [at + 1 for at, line in enumerate(lines) if not line.fail or at + 1 == len(lines)]
     return tuple(range(start, end) for start, end in zip([0, *ends], ends, strict=False))
 
 
 def message_of(line: ScriptedAnswer, choice: ModelChoice, mark: str) -> ModelMessage:
-    """The message that a line stands for; unnamed calls are named with a mark."""
+    """Return the message of an answer; `mark` is a prefix for missing call ids."""
     calls = [
         ToolCall(call.id or f"call_{mark}_{at}", call.tool, call.written)
         for at, call in enumerate(line.calls)
@@ -138,7 +136,7 @@ def message_of(line: ScriptedAnswer, choice: ModelChoice, mark: str) -> ModelMes
 
 
 def failure_of(line: ScriptedAnswer, choice: ModelChoice) -> Failure:
-    """The failure that ends a line."""
+    """Return the failure that ends an attempt."""
     known = _FAILURES[line.fail]
     facts = {"provider": choice.provider, "model": choice.model, **_FACTS}
     failure = known(**{name: facts[name] for name in known.detail_names()})
@@ -178,10 +176,10 @@ PROVIDER = "scripted"
 
 
 class ScriptedModels:
-    """Plays a script, one line per request, whichever model is asked for.
+    """Plays a script, one answer per request, for any model.
 
-    `asked` is what it was asked; a request that was made again stands there once. If it `follows`
-    the conversation, it goes on from as many answers as that has already, also in another process.
+    `asked` contains the requests, without retries. With `follows`, the position is the number of
+    answers in the conversation, so that another process can continue.
     """
 
     def __init__(
@@ -205,18 +203,17 @@ class ScriptedModels:
     def answering(
         self, choice: ModelChoice, prompt: ModelRequest
     ) -> AbstractAsyncContextManager[AsyncGenerator[Sequence[AnyAnswerDelta]]]:
-        """Play the next line, and one more for every try that failed."""
+        """Play the next answer, and another one for every failed attempt."""
         self.asked.append((choice, prompt))
         answers = sum(isinstance(said.message, ModelMessage) for said in prompt.said)
         return self._answering(choice, answers if self._follows else 0)
 
     def window(self, choice: ModelChoice) -> int | None:
-        """As large as the script says."""
         del choice
         return self._window
 
     def price(self, choice: ModelChoice, tokens: Tokens) -> float | None:
-        """Nothing: nobody is paid."""
+        """Return None: there is no price."""
         del choice, tokens
         return 0.0
 
@@ -242,7 +239,7 @@ class ScriptedModels:
         yield (AnswerCompleted(message, stop, line.tokens),)
 
     def _next(self, place: int) -> ScriptedAnswer:
-        """The next line of this place; whoever follows a conversation says the last one again."""
+        """Return the next answer; with `follows`, the last one is repeated."""
         lines = self._places[place] if place < len(self._places) else range(0)
         played = self._played.get(place, 0)
         if not lines or (played >= len(lines) and not self._follows):
@@ -252,7 +249,7 @@ class ScriptedModels:
 
 
 def load_script(path: Path) -> ScriptedModels:
-    """A provider that plays the script in a file."""
+    """Load a script from a file."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -264,7 +261,7 @@ def load_script(path: Path) -> ScriptedModels:
 
 
 def _pieces(message: ModelMessage) -> list[AnyAnswerDelta]:
-    """What is told of a message while it is made: text in as many pieces as there are words."""
+    """Return the deltas of a message; text is split into words."""
     pieces: list[AnyAnswerDelta] = [ThinkingDelta(each.text) for each in message.thinking]
     words = [word for line in message.text.splitlines(True) for word in _words(line)]
     pieces += map(TextDelta, words)

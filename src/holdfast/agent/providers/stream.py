@@ -1,9 +1,7 @@
-"""What the readers of all formats have in common: an answer that grows until it is whole.
+"""Server-sent events, and helpers for the parsers of all formats.
 
-Read server-sent events as they come, whatever the borders of the chunks.
-
-Every byte is looked at once or twice, and what is held back is bounded: a line or an event that
-grows beyond the bound is a fault of the sender's.
+`EventReader` accepts chunks with any boundaries, in linear time and bounded memory: a line or an
+event that exceeds the limit raises Overlong.
 """
 
 from __future__ import annotations
@@ -36,31 +34,32 @@ EVENT_BYTES_MAX = 16 * 2**20
 
 
 class Overlong(ValueError):
-    """A line or an event is longer than any that is taken."""
+    """A line or an event exceeds the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One event: its name, if it has one, and its data."""
+    """An event: its name, if any, and its data."""
 
     name: str
     data: bytes
 
 
 class EventReader:
-    """Makes events of bytes; what it is given after `Overlong` it does not look at."""
+    """Incremental parser of server-sent events; unusable after Overlong."""
 
     def __init__(self, *, event_bytes_max: int = EVENT_BYTES_MAX) -> None:
         self._bytes_max = event_bytes_max
         self._is_begun = False
-        self._partial: list[bytes] = []  # of a line whose end has not come
+        self._partial: list[bytes] = []  # of an incomplete line
         self._held = 0
-        self._was_return = False  # then a line feed that comes next belongs to it
+        # CR LF is one line ending, and the chunk boundary may be between the two.
+        self._was_return = False
         self._name = ""
         self._data: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[ServerEvent]:
-        """Take a chunk; return the events that are whole now."""
+        """Add a chunk; return the events that are complete."""
         if not self._is_begun:
             chunk = self._begin(chunk)
         if not chunk:
@@ -79,7 +78,7 @@ class EventReader:
         return found
 
     def _begin(self, chunk: bytes) -> bytes:
-        """Leave out the mark that may stand before everything."""
+        """Strip a byte order mark."""
         chunk = b"".join((*self._partial, chunk))
         self._partial, self._held = [], 0
         if len(chunk) < len(_BOM) and _BOM.startswith(chunk):
@@ -120,23 +119,23 @@ class EventReader:
 
 Shape = TypeVar("Shape")
 
-CUT_ARGUMENTS: Final = "{"  # the arguments of a call of which none came
+CUT_ARGUMENTS: Final = "{"  # for a call of which no arguments arrived
 
 
 class AnswerParser(Protocol):
-    """Makes pieces of the events of one answer; raises what is wrong with them."""
+    """Parses the events of one answer; raises its failure."""
 
     def take(self, event: ServerEvent) -> list[AnyAnswerDelta]:
-        """The pieces that an event stands for; `Answered` is the last one ever."""
+        """Return the deltas of an event; the last one is `AnswerCompleted`."""
         ...
 
     def end(self) -> list[AnyAnswerDelta]:
-        """What is left to say when the stream is over; nothing, if the answer is not whole."""
+        """Return the last deltas at the end of the stream; none if the answer is incomplete."""
         ...
 
 
 def decoded(data: bytes, shape: type[Shape], choice: ModelChoice) -> Shape:
-    """Read the data of an event that is known to have this shape."""
+    """Decode the data of an event; raises AnswerGarbled."""
     try:
         return msgspec.json.decode(data, type=shape)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -144,7 +143,7 @@ def decoded(data: bytes, shape: type[Shape], choice: ModelChoice) -> Shape:
 
 
 def garbled(choice: ModelChoice, problem: str) -> AnswerGarbled:
-    """The failure that an answer makes no sense, and why."""
+    """Return the failure for an invalid answer."""
     return AnswerGarbled(provider=choice.provider, model=choice.model, problem=problem)
 
 
@@ -155,11 +154,10 @@ def answered(
     stop: StopReason,
     tokens: Tokens,
 ) -> AnswerCompleted:
-    """A whole answer from its blocks, in the order in which they came.
+    """Build a complete answer from its blocks in stream order.
 
-    A call that was cut by the length of the answer is kept with arguments that are not a JSON
-    object: it is never made, and the model is told why. One that was cut before the name of its
-    tool is dropped.
+    A truncated call is kept with arguments that are not a JSON object: it is never executed, and
+    the model receives the reason as its result. A call without a tool name is dropped.
     """
     is_cut = stop is StopReason.LENGTH
     last = len(blocks) - 1

@@ -1,10 +1,8 @@
-"""Write what was said so that any provider accepts it, whoever said it.
+"""Encoding of conversations for providers, incrementally.
 
-Keep a conversation as the bytes that a provider wants, and write only what is new.
-
-Between two messages of the model stands everything that it is told there, as one run: first what
-came of its calls, then what others said. Providers insist on that order, and some on there being
-one message for all of it.
+The encoded bytes of a conversation are cached; only new messages are encoded. Between two answers
+of the model, all messages form one group: first results of its calls, then other input. Providers
+require that order, and some require a single message for all of it.
 """
 
 from __future__ import annotations
@@ -26,15 +24,15 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LONGEST = 64
 _encode = msgspec.json.Encoder().encode
 
-NOTHING = "(nothing)"  # providers refuse messages without any words
+NOTHING = "(nothing)"  # providers refuse empty messages
 
 
 Omitted = frozenset[str]
-"""Options that a provider has refused, dotted where they are inside another."""
+"""Names of options that a provider has refused, dotted if nested."""
 
 
 def options_bytes(options: Mapping[str, object], without: Omitted = frozenset()) -> bytes:
-    """Options of a request as a JSON object, without those that the provider has refused."""
+    """Encode options as a JSON object, without refused ones."""
     kept = {name: value for name, value in options.items() if name not in without}
     for path in without:
         name, _, inner = path.partition(".")
@@ -47,7 +45,7 @@ def options_bytes(options: Mapping[str, object], without: Omitted = frozenset())
 
 
 def quoted(text: str) -> bytes:
-    """A text as JSON; what UTF-8 has no room for is replaced."""
+    """Encode text as JSON; lone surrogates are replaced."""
     try:
         return _encode(text)
     except UnicodeEncodeError:
@@ -55,24 +53,24 @@ def quoted(text: str) -> bytes:
 
 
 def words(text: str) -> bytes:
-    """A text as JSON that has something in it, even if nobody said anything."""
+    """Encode text as JSON, with a substitute for empty text."""
     return quoted(text if text and not text.isspace() else NOTHING)
 
 
 def call_id(name: str) -> str:
-    """The name of a call in the letters and the length that every provider takes."""
+    """Return a call id in characters and length that every provider accepts."""
     if _ID.fullmatch(name):
         return name
     return "call_" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
 def tool_name(name: str) -> str:
-    """The name of a tool as providers take it, also if a model has made it up."""
+    """Return a tool name that providers accept, even if the model invented it."""
     return _NOT_IN_NAMES.sub("_", name)[:_NAME_LONGEST] or "unnamed"
 
 
 def arguments(text: str) -> bytes:
-    """The arguments of a call as a JSON object; what is none is put into one."""
+    """Return arguments as a JSON object; anything else is wrapped in one."""
     if is_object(text):
         return text.encode()
     return b'{"malformed_arguments":' + quoted(text) + b"}"
@@ -83,44 +81,38 @@ def _is_mapping(value: object) -> TypeGuard[Mapping[str, object]]:
 
 
 def is_object(text: str) -> bool:
-    """Whether a text is one whole JSON object."""
+    """Whether the text is one complete JSON object."""
     try:
         return isinstance(msgspec.json.decode(text), dict)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return False
 
 
-KEPT_MAX = 8  # conversations of one process: the person's, and those of sub-agents
+KEPT_MAX = 8  # conversations: of the main agent and of sub-agents
 
 
 class MessageEncoder(Protocol):
-    """How one format writes messages; none of them is empty."""
+    """Encoder of one format; encoded messages are never empty."""
 
     opening: bytes
-    """Stands before a run."""
+    """Before a group."""
     closing: bytes
-    """Stands after a run."""
+    """After a group."""
     between: bytes
-    """Stands between two messages of the model's with nothing in between."""
+    """Between two answers without a group in between."""
     parting: bytes
-    """Stands in a run between results and what others said; empty if nothing must."""
+    """Inside a group, between results and other input; may be empty."""
 
-    def spoken(self, message: ModelMessage) -> bytes:
-        """What the model said."""
-        ...
+    def spoken(self, message: ModelMessage) -> bytes: ...
 
-    def told(self, message: UserMessage) -> bytes:
-        """What the model is told."""
-        ...
+    def told(self, message: UserMessage) -> bytes: ...
 
-    def returned(self, message: ToolMessage) -> bytes:
-        """What came of a call."""
-        ...
+    def returned(self, message: ToolMessage) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
 class MessageGroup:
-    """Messages `first` until `end`, whose bytes begin at `start`; the last ends with `close`."""
+    """Messages `first` to `end` (exclusive), encoded from `start` on, and followed by `close`."""
 
     first: int
     end: int
@@ -130,7 +122,7 @@ class MessageGroup:
 
 
 class MessageTranscript:
-    """A conversation in the bytes of one format, each run with a comma before it."""
+    """A conversation in the bytes of one format; each group is preceded by a comma."""
 
     def __init__(self, pen: MessageEncoder) -> None:
         self._pen = pen
@@ -139,7 +131,7 @@ class MessageTranscript:
         self.wire = bytearray()
 
     def follow(self, said: tuple[PromptMessage, ...]) -> None:
-        """Become this conversation; what it has in common with the one before is left as it is."""
+        """Switch to this conversation; the common prefix is not encoded again."""
         self._rewind(said, _common(self._said, said))
         at = self.runs[-1].end if self.runs else 0
         while at < len(said):
@@ -181,14 +173,14 @@ class MessageTranscript:
 
 
 class TranscriptCache:
-    """The conversations that were written last, each by the entry that it begins with."""
+    """Most recently used conversations, by the id of their first entry."""
 
     def __init__(self, pen: MessageEncoder) -> None:
         self._make: Callable[[], MessageTranscript] = lambda: MessageTranscript(pen)
         self._kept: OrderedDict[str, MessageTranscript] = OrderedDict()
 
     def of(self, said: tuple[PromptMessage, ...]) -> MessageTranscript:
-        """This conversation, written."""
+        """Return the encoded conversation."""
         first = said[0].id if said else ""
         transcript = self._kept.pop(first, None) or self._make()
         self._kept[first] = transcript
@@ -199,14 +191,15 @@ class TranscriptCache:
 
 
 def speaks(said: PromptMessage) -> bool:
-    """Whether this is the model's, and more than thoughts."""
+    """Whether this is an answer with more than thinking."""
     message = said.message
     return isinstance(message, ModelMessage) and bool(message.calls or message.text.strip())
 
 
 def _common(old: tuple[PromptMessage, ...], new: tuple[PromptMessage, ...]) -> int:
-    """How many messages both begin with."""
-    if new[: len(old)] == old:  # the same objects nearly always, so this costs nothing
+    """Return the length of the common prefix."""
+    # Nearly always the identical objects, so that the comparison is cheap.
+    if new[: len(old)] == old:
         return len(old)
     pairs = zip(old, new, strict=False)
     return next((at for at, (one, other) in enumerate(pairs) if one != other), len(new))

@@ -242,7 +242,7 @@ _SPEC: Final = ToolSpec(
         seconds=number("How long to wait at most.", least=1, most=_WAIT_MAX),
         keeps_input=claim("For run: whether it is to get input later; else its input is empty."),
         reach=text(
-            "For run: how far it must reach. Anything but sandbox needs the person's leave.",
+            "For run: how far it must reach. Anything but sandbox needs the person's permission.",
             of=tuple(SandboxLevel),
         ),
         why=text("With reach: why it is needed, for the person."),

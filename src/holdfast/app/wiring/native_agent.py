@@ -133,7 +133,7 @@ def _tool_settings(settings: Settings, session: KeptSession | None = None) -> To
         theirs = editor_servers(str(given), own_text(given))
         own = (*own, *(each for each in theirs if each.name not in names))
     return ToolSettings(
-        leaves=settings.config / "leaves.json",
+        permissions=settings.config / "leaves.json",
         skills=(settings.config / "skills", home / ".agents/skills", home / ".claude/skills"),
         servers=own,
     )

@@ -1,6 +1,6 @@
-"""Play one turn of a scenario, one act at a time.
+"""Player of one scripted turn, as a generator of acts.
 
-Nothing here touches anything: `play` yields what must be done and is sent what came of it.
+Pure: `play` yields an act, and receives its result by `send`.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ MODEL: Final = "rehearsal"
 
 @dataclass(frozen=True, slots=True)
 class EmitEvents:
-    """Say what has happened."""
+    """Emit events."""
 
     events: tuple[AnyEvent, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeFile:
-    """Change a file as a step says; answered with `Came`."""
+    """Change a file; the result is an `ActResult`."""
 
     step: WriteStep | EditStep | DeleteStep
 
 
 @dataclass(frozen=True, slots=True)
 class RunCommand:
-    """Run a command and tell its output as deltas of the item; answered with `Came`."""
+    """Run a command, with its output as deltas; the result is an `ActResult`."""
 
     item: str
     step: RunStep
@@ -76,7 +76,7 @@ class RunCommand:
 
 @dataclass(frozen=True, slots=True)
 class EmitOutput:
-    """Tell so many bytes of output as deltas of the item; answered with `Came`."""
+    """Emit `size` bytes of output as deltas; the result is an `ActResult`."""
 
     item: str
     size: int
@@ -84,28 +84,28 @@ class EmitOutput:
 
 @dataclass(frozen=True, slots=True)
 class AskQuestion:
-    """Ask the person; answered with their words."""
+    """Ask the person; the result is the answer."""
 
     asked: QuestionAsked
 
 
 @dataclass(frozen=True, slots=True)
 class PauseFor:
-    """Do nothing for so long; for ever, and deaf, without a time."""
+    """Pause for seconds; None blocks the process forever."""
 
     seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class ExitProcess:
-    """End the whole process at once."""
+    """Exit the process at once."""
 
     status: int
 
 
 @dataclass(frozen=True, slots=True)
 class ActResult:
-    """What an act came to: an exit status where there is one, else 0 or 1; and what was printed."""
+    """Result of an act: an exit status (0 or 1 for file changes), and output."""
 
     status: int = 0
     output: str = ""
@@ -118,14 +118,14 @@ Play = Generator[Act, Answer, TurnEnded]
 
 
 class _Over(Exception):
-    """The turn ends here; it never leaves this module."""
+    """Ends the turn; internal to this module."""
 
     def __init__(self, failure: Failure | None = None) -> None:
         self.failure = failure
 
 
 def play(turn: ScriptedTurn, number: int) -> Play:
-    """Play a turn to its end, which is told as its last event and returned, too."""
+    """Play a turn; its end is emitted and returned."""
     yield EmitEvents((TurnStarted(),))
     ended = TurnEnded(TurnEnding.COMPLETED)
     try:
@@ -231,7 +231,7 @@ def _planned(plan: tuple[str, ...], done: int) -> Iterator[PlanStep]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Word by word, with the space that follows, as models speak."""
+    """Split text into words with their spaces, as models stream it."""
     start = 0
     for place, letter in enumerate(text):
         if letter.isspace():

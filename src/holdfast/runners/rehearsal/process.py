@@ -1,7 +1,7 @@
-"""A scripted agent, as a process of its own: it does what its script says, and nothing else.
+"""The scripted agent's process.
 
-It works in the directory that it was started in. The host speaks with it by JSON-RPC over its
-input and output: it asks for turns, answers questions, and is told what happens.
+It works in its current directory. The host controls it by JSON-RPC over stdin and stdout: requests
+for turns, answers and interrupts; events are notifications.
 """
 
 from __future__ import annotations
@@ -48,31 +48,31 @@ from holdfast.runners.rehearsal.script import (
 )
 from holdfast.world import OpenMode, PendingReplies, Root
 
-EVENTS = "events"  # to the host: a list of what happened
+EVENTS = "events"  # notification: a list of events
 TURN = "turn"
 ANSWER = "answer"
 INTERRUPT = "interrupt"
 
 
 class TurnParams(msgspec.Struct, frozen=True):
-    """Play the turn of this number; what happens is told, its end included."""
+    """Play the turn of this number; events include its end."""
 
     number: int
 
 
 class AnswerParams(msgspec.Struct, frozen=True):
-    """What a person answered to a question."""
+    """The person's answer to a question."""
 
     question: str
     answer: str
 
 
 class NoTurnParams(msgspec.Struct, frozen=True):
-    """Nothing more need be said."""
+    """No parameters."""
 
 
 class TurnAccepted(msgspec.Struct, frozen=True):
-    """Whether it was of any use."""
+    """Whether the request was accepted."""
 
     taken: bool
 
@@ -82,7 +82,7 @@ _LINE = "All work and no play makes Jack a dull boy.\n"
 
 
 class RehearsalAgent:
-    """Plays turns of a scenario for whoever is at the other end of our input and output."""
+    """Plays turns of a scenario for the peer on stdin and stdout."""
 
     def __init__(self, scenario: Scenario, root: Root, tasks: TaskGroup) -> None:
         self._scenario = scenario
@@ -100,7 +100,7 @@ class RehearsalAgent:
         self._connection = Connection(StdioTransport(), ConnectionConfig(service=self._service))
 
     async def serve(self) -> None:
-        """Do what is asked until nobody is there to ask."""
+        """Serve requests until EOF."""
         async with self._connection as connection:
             await connection.wait_ended()
         self._tasks.cancel_scope.cancel()
@@ -124,7 +124,7 @@ class RehearsalAgent:
     async def _play(self, number: int) -> None:
         scope = self._running
         assert scope is not None
-        with suppress(Failure):  # nobody hears us any more
+        with suppress(Failure):  # the peer has disconnected
             await self._tell((SessionKnown(f"{self._scenario.name}#{number + 1}"),))
             with scope:
                 await self._act(play(self._scenario.turn(number), number))
@@ -162,7 +162,7 @@ class RehearsalAgent:
         await self._connection.notify(EVENTS, events)
 
     async def _execute(self, item: str, step: RunStep) -> ActResult:
-        """Run a command in a group of its own, which ends with the turn unless it is to stay."""
+        """Run a command in its own process group, killed at the end of the turn unless it stays."""
         process = await anyio.open_process(
             ["sh", "-c", step.run], stdin=None, stderr=-2, start_new_session=True
         )
@@ -230,7 +230,7 @@ def _kill_group(process: Process) -> None:
 
 
 def _freeze() -> NoReturn:
-    """Do nothing any more; not even the loop goes on."""
+    """Block the process, including its event loop."""
     while True:
         signal.pause()
 
@@ -248,7 +248,7 @@ async def _main(scenario: Scenario) -> None:
 
 
 def main() -> int:
-    """Play the scenario that is named on the command line; return the exit status."""
+    """Play the scenario given on the command line; return the exit status."""
     try:
         script = Path(sys.argv[1])
         anyio.run(_main, read_scenario(script.stem, script.read_text()))

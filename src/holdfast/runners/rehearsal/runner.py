@@ -1,4 +1,4 @@
-"""Carry turns out by a script: no key, no network, and as reliable or as broken as it says."""
+"""Rehearsal runner: a scripted agent that needs no key and no network."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from holdfast.world import disk_failure
 
 NAME = "rehearsal"
 DEMO = Path(__file__).parent / "scenarios" / "demo.toml"
-_ANSWER_LONGEST = 60.0  # its start included; one that dies is not waited for
+_ANSWER_LONGEST = 60.0  # seconds, including the start of the process
 _END_LONGEST = 5.0
 
 _events = msgspec.json.Decoder(tuple[AnyEvent, ...])
@@ -50,7 +50,7 @@ class Rehearsal:
         self._script = scenario
 
     async def health(self) -> RunnerHealth:
-        """Healthy if the scenario makes sense."""
+        """Healthy if the scenario is valid."""
         try:
             _read(self._script)
         except Failure as failure:
@@ -63,10 +63,11 @@ class Rehearsal:
     async def converse(
         self, session: str | None, memory: ReadMemory
     ) -> AsyncGenerator[RehearsalConversation]:
-        """Start the scripted agent; it continues with the turn that the word names."""
+        """Start the scripted agent at the turn that the conversation id names."""
         del memory
         begun = _begun(session)
-        _read(self._script)  # what makes no sense is said here, where somebody hears it
+        # Raises here, where the failure reaches the person, not in the process.
+        _read(self._script)
         self._stage.clear()
         argv = (sys.executable, "-P", "-m", "holdfast.runners.rehearsal.process", str(self._script))
         async with self._stage.agent(*argv) as process:
@@ -76,17 +77,17 @@ class Rehearsal:
 
 
 class RehearsalConversation:
-    """A conversation with a scripted agent."""
+    """A conversation with the scripted agent."""
 
     def __init__(self, connection: Connection, transport: ProcessTransport, begun: int) -> None:
         self._connection = connection
         self._transport = transport
-        self._begun = begun  # turns, so far
+        self._begun = begun  # turns so far
 
     async def take_turn(
         self, prompt: str, how: Mapping[str, str] = AS_EVER
     ) -> AsyncGenerator[Sequence[AnyEvent]]:
-        """Play the next turn; whatever the prompt says, the script decides."""
+        """Play the next turn; the prompt is ignored."""
         del prompt, how
         is_over = False
         with self._connection.subscribe() as news:
@@ -105,16 +106,16 @@ class RehearsalConversation:
                     await self._leave()
 
     async def steer(self, text: str) -> bool:
-        """No script can be talked into anything."""
+        """Scripts accept no further input."""
         del text
         return False
 
     async def answer(self, question: str, answer: str) -> bool:
-        """Answer what the script asks; say whether it was still waiting for that."""
+        """Answer a question; False if it is no longer open."""
         return await self._asked(ANSWER, AnswerParams(question, answer))
 
     async def interrupt(self) -> None:
-        """End the turn; an agent that does not hear is killed."""
+        """End the turn; an agent that does not respond is killed."""
         try:
             await self._asked(INTERRUPT, None, timeout=_END_LONGEST)
         except Failure:
@@ -139,7 +140,7 @@ def _read_events(told: Notification) -> Sequence[AnyEvent]:
 
 
 def _begun(session: str | None) -> int:
-    """How many turns were begun, by the word that the agent gave."""
+    """Return the number of turns from a conversation id."""
     if session is None:
         return 0
     _, mark, number = session.rpartition("#")
@@ -158,7 +159,7 @@ def _read(script: Path) -> None:
     read_scenario(script.stem, text)
 
 
-# A small project with a mistake in it, for the scenario that mends it.
+# The sample project: small, with a bug that the demo scenario fixes.
 
 FILES: Final = {
     "basket.py": '''\
@@ -199,7 +200,7 @@ if __name__ == "__main__":
 
 
 def is_sample(directory: Path) -> bool:
-    """Whether a directory still holds the project, whatever its files in Python have become."""
+    """Whether a directory contains the sample project, in whatever state."""
     try:
         return (directory / "README.md").read_text() == FILES["README.md"]
     except (OSError, ValueError):
@@ -207,7 +208,7 @@ def is_sample(directory: Path) -> bool:
 
 
 def write_sample(directory: Path) -> None:
-    """Write the project into a directory, made if it is missing."""
+    """Write the sample project, and create the directory if needed."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in FILES.items():
         (directory / name).write_text(text)

@@ -1,7 +1,7 @@
-"""Read the script of a rehearsal: what the agent says and does, turn by turn.
+"""Scenario files of the rehearsal runner.
 
-A scenario is TOML or JSON. Each step of a turn has one word that says what is done, and what goes
-with it:
+A scenario is TOML or JSON. Each step of a turn has one key that names the action, and its
+parameters:
 
     [[turn]]
     [[turn.step]]
@@ -10,7 +10,7 @@ with it:
     run = "python3 -m unittest"
     expect = 1
 
-What a scenario has no more turns for is answered by its last one.
+After the last turn, the last turn is repeated.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=86_400.0)]
 
 
 class ScriptStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One thing that a scripted agent does."""
+    """Base class of the steps of a turn."""
 
 
 class SayStep(ScriptStep, frozen=True):
-    """Say something to the person, in as many pieces as there are words."""
+    """Emit text, word by word."""
 
     say: Text
 
 
 class ThinkStep(ScriptStep, frozen=True):
-    """Let see a thought."""
+    """Emit thinking."""
 
     think: Text
 
 
 class ShowPlanStep(ScriptStep, frozen=True):
-    """Say what is to be done, and how many of the steps are done already."""
+    """Emit a plan, with the number of completed steps."""
 
     plan: tuple[str, ...]
     done: int = 0
 
 
 class WriteStep(ScriptStep, frozen=True):
-    """Write a whole file, with the directories on the way."""
+    """Write a file, and create its directories."""
 
     write: str
     content: Text
@@ -60,7 +60,7 @@ class WriteStep(ScriptStep, frozen=True):
 
 
 class EditStep(ScriptStep, frozen=True):
-    """Replace the one place in a file where something stands."""
+    """Replace the only occurrence of a text in a file."""
 
     edit: str
     old: Text
@@ -74,15 +74,15 @@ class DeleteStep(ScriptStep, frozen=True):
 
 
 class RunStep(ScriptStep, frozen=True):
-    """Run a command by the shell; any other status than the expected one ends the turn."""
+    """Run a shell command; another exit status than expected ends the turn."""
 
     run: Text
     expect: int | None = None
-    stays: bool = False  # nobody waits for it: it goes on when the turn has ended
+    stays: bool = False  # keeps running after the end of the turn
 
 
 class AskStep(ScriptStep, frozen=True):
-    """Ask the person; without choices, for any words. Refused, the rest of the turn is left out."""
+    """Ask the person; without choices, for any text. A refusal skips the rest of the turn."""
 
     ask: Text
     choices: tuple[str, ...] = ("yes", "no")
@@ -91,7 +91,7 @@ class AskStep(ScriptStep, frozen=True):
 
 
 class UseStep(ScriptStep, frozen=True):
-    """Say how much has been used so far."""
+    """Report token usage."""
 
     use: int
     output: int = 0
@@ -99,13 +99,13 @@ class UseStep(ScriptStep, frozen=True):
 
 
 class WaitStep(ScriptStep, frozen=True):
-    """Do nothing for a while."""
+    """Pause."""
 
     wait: Seconds
 
 
 class FloodStep(ScriptStep, frozen=True):
-    """Print so many bytes, as the output of a tool."""
+    """Emit this many bytes as output of a tool."""
 
     flood: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
 
@@ -117,13 +117,13 @@ class FailStep(ScriptStep, frozen=True):
 
 
 class HangStep(ScriptStep, frozen=True):
-    """Do nothing any more, and hear nothing: only killing helps."""
+    """Block the process: only a kill helps."""
 
     hang: bool
 
 
 class CrashStep(ScriptStep, frozen=True):
-    """Die at once, with this status or by this signal if it is negative."""
+    """Exit at once with this status, or by this signal if it is negative."""
 
     crash: Annotated[int, msgspec.Meta(ge=-64, le=255)]
 
@@ -147,24 +147,24 @@ STEPS: Final[Mapping[str, type[ScriptStep]]] = {
 
 
 class ScriptedTurn(msgspec.Struct, frozen=True):
-    """What the agent does on one prompt."""
+    """The steps for one prompt."""
 
     steps: tuple[ScriptStep, ...]
 
 
 class Scenario(msgspec.Struct, frozen=True):
-    """A whole script."""
+    """A complete scenario."""
 
     name: str
     turns: tuple[ScriptedTurn, ...]
 
     def turn(self, number: int) -> ScriptedTurn:
-        """The turn of a number, counted from 0; the last one goes on for ever."""
+        """Return the turn of a number, from 0; the last turn is repeated."""
         return self.turns[min(number, len(self.turns) - 1)]
 
 
 def read_scenario(name: str, text: str) -> Scenario:
-    """Read a script; raise ScenarioInvalid with the place where it makes no sense."""
+    """Parse a scenario; raises ScenarioInvalid with the place of the error."""
     raw = _parsed(name, text)
     turns = _listed(raw.get("turn"))
     if not turns:
@@ -208,10 +208,10 @@ def _step(name: str, where: str, raw: object) -> ScriptStep:
 
 
 def _mapped(raw: object) -> dict[str, object]:
-    """What is written under each word; nothing if there are no words."""
-    return cast("dict[str, object]", raw) if isinstance(raw, dict) else {}  # of who knows what
+    """Return a mapping, or an empty one for another type."""
+    return cast("dict[str, object]", raw) if isinstance(raw, dict) else {}  # untyped TOML or JSON
 
 
 def _listed(raw: object) -> list[object]:
-    """What is written one after the other."""
-    return cast("list[object]", raw) if isinstance(raw, list) else []  # of who knows what
+    """Return a list, or an empty one for another type."""
+    return cast("list[object]", raw) if isinstance(raw, list) else []  # untyped TOML or JSON
