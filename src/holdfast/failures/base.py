@@ -1,4 +1,4 @@
-"""How a failure is declared, so that every layer can act on it.
+"""Failures: expected errors as declared exception classes.
 
     class ReplayGap(
         Failure,
@@ -12,10 +12,13 @@
         process: str
         expected: int
 
-The header states what is true of every such failure, the body which details one carries. An
-instance may narrow what its class declares, and learns on its way up where it happened, which
-ids were in play and when it was first recorded. Details are JSON values (tuples for lists), never
-file contents and never prompts.
+The class header declares what is true of every such failure, the body its details. An instance may
+narrow what its class declares (`narrow`); callers on the way up add the phase (`during`), the ids
+(`about`) and the time of the first record (`stamped`). Details are JSON values (tuples for lists),
+never file contents or prompts.
+
+A failure compares equal by code, details and circumstances, and survives copy, pickle and JSON
+(`failures.wire`). A code that this version does not declare decodes to `ForeignFailure`.
 """
 
 from __future__ import annotations
@@ -59,7 +62,7 @@ class Ids:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What one failure knows beyond its class and its details."""
+    """The part of a failure that an instance may narrow or callers may add."""
 
     phase: str
     recovery: Recovery
@@ -71,7 +74,7 @@ class Circumstances:
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 class Failure(Exception):
-    """Base of everything that is expected to go wrong."""
+    """Base class of all failures; raised like any other exception."""
 
     code: ClassVar[str]
     kind: ClassVar[Kind]
@@ -111,7 +114,7 @@ class Failure(Exception):
             actions=actions,
         )
         cls.sentence = cls.__doc__.strip().partition("\n")[0].removesuffix(".")
-        # By hand: a dataclass is compiled, and a program declares hundreds before it does anything.
+        # Not a dataclass: it would compile an `__init__` for each of the hundreds of classes at start.
         cls._detail_names = tuple(dict.fromkeys((*cls._detail_names, *cls.__annotations__)))
         type_of[code] = cls
         if formerly:
@@ -209,7 +212,7 @@ class Failure(Exception):
         actions: tuple[Action, ...] | None = None,
         retry_after: float | None = None,
     ) -> Self:
-        """Say what is true of this one; what its class rules out stays ruled out."""
+        """Narrow the declaration for this instance; an assertion fails if it would widen it."""
         now = self._circumstances
         recovery = now.recovery if recovery is None else recovery
         retryable = now.retryable if retryable is None else retryable
@@ -223,7 +226,7 @@ class Failure(Exception):
         )
 
     def during(self, phase: str) -> Self:
-        """Say where in the work it happened; whoever says it first knows best."""
+        """Set the phase, unless an inner call has set a more exact one."""
         return self if self.phase else self._with(phase=phase)
 
     def about(self, ids: Ids) -> Self:

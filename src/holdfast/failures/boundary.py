@@ -1,4 +1,4 @@
-"""Where foreign code runs: the one place that catches everything."""
+"""Boundary around foreign code: the only place that catches `Exception`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class UnexpectedError(
     code="INTERNAL_UNEXPECTED",
     kind=Kind.BROKEN,
     title="Something unexpected happened",
-    user_message="An error that nobody foresaw ({error}) stopped this step. "
+    user_message="An unexpected error ({error}) stopped this step. "
     "What was saved is safe; the report says where it happened.",
     actions=(Action.VIEW_REPORT, Action.RETRY),
 ):
-    """Code that is not ours, or a bug of ours, raised what nobody declared."""
+    """Foreign code, or a bug in Holdfast, raised an exception that is not a failure."""
 
     error: str
     text: str
@@ -53,7 +53,7 @@ def descriptors_exhausted(error: BaseException) -> TooManyOpenFiles | None:
 
 @contextmanager
 def boundary(phase: str) -> Generator[None]:
-    """Turn whatever foreign code raises into a failure; cancellation passes through."""
+    """Convert exceptions of foreign code to failures; cancellation propagates unchanged."""
     try:
         yield
     except Failure as failure:
@@ -70,7 +70,7 @@ def boundary(phase: str) -> Generator[None]:
 
 @contextmanager
 def ungrouped() -> Generator[None]:
-    """Raise the failure that ended a task group by itself, not in an exception group."""
+    """Raise the failure that ended a task group instead of the exception group around it."""
     try:
         yield
     except BaseExceptionGroup as group:
@@ -81,9 +81,9 @@ def ungrouped() -> Generator[None]:
 
 
 def only_failure(group: BaseExceptionGroup[BaseException]) -> Failure | None:
-    """The failure a group stands for: what was declared comes before what nobody foresaw.
+    """The failure to raise in place of a group: a declared one before an `UnexpectedError`.
 
-    None when something is in it that must pass through, such as a cancellation.
+    None if the group contains a BaseException that must propagate, such as a cancellation.
     """
     errors = list(_leaves(group))
     foreseeable = [error for error in errors if isinstance(error, Exception)]
@@ -118,4 +118,4 @@ def _text(error: Exception) -> str:
     try:
         return str(error)[:_TEXT_MAX]
     except Exception:  # noqa: BLE001  # even the text of a foreign error is foreign code
-        return "(it cannot say what happened)"
+        return "(its message cannot be read)"

@@ -1,4 +1,4 @@
-"""What a failure asks of whoever holds it, and what each edge makes of that.
+"""Kinds of failures, and the HTTP status, JSON-RPC code, exit status and recovery of each.
 
 Edges (HTTP, JSON-RPC, exit statuses, retry rules) look only at the kind, never at classes and
 never at text. Every table below is total: a new kind without a row does not import.
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What a failure asks of whoever holds it."""
+    """What a failure asks of its caller."""
 
     MALFORMED = "malformed"  # it cannot even be read: write it differently
     INVALID = "invalid"  # the request is wrong: change it

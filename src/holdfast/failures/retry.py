@@ -41,7 +41,7 @@ class GiveUp:
 def retry_decision(
     failure: Failure, *, attempt: int, safe: bool, chance: float, policy: RetryPolicy
 ) -> RetryLater | GiveUp:
-    """Say what to do after try number `attempt` failed; `chance` in [0, 1) draws the jitter."""
+    """Decide after attempt number `attempt` failed; `chance` in [0, 1) selects the jitter."""
     assert attempt >= 1
     assert 0.0 <= chance < 1.0
     if not failure.retryable:

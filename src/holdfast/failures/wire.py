@@ -1,13 +1,12 @@
-"""The one way a failure is written down: for our protocols, HTTP bodies, events and reports.
+"""JSON form of a failure: for our protocols, HTTP bodies, events and reports.
 
-`to_wire` gives the object of the contract (camelCase), `from_wire` reads it back, whoever wrote
-it and whatever they added. `to_log` gives the same details as one log line (snake_case).
+`to_wire` returns the object of the contract (camelCase). `from_wire` reads it back and ignores
+unknown fields, so that other versions and programs may add some. `to_log` returns the same details
+as the fields of one log line (snake_case).
 
-How the details of a failure become JSON that every reader accepts, and come back typed.
-
-JSON has no room for some values: numbers beyond 64 bits are written in hexadecimal, infinities
-and NaN as words, lone surrogates escaped, and what is nested too deep is left out. Reading undoes
-the first two, where the class declares a number.
+Some values have no JSON form: integers beyond 64 bits become hexadecimal strings, infinities and
+NaN become words, lone surrogates are escaped, and values nested too deep are omitted. Decoding
+reverses the first two where the class declares a number.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class _Unfit(ValueError):
 
 
 def clean(value: object, *, depth: int = 0) -> object:
-    """Make any value a JSON value that every reader accepts."""
+    """Convert any value to JSON that every parser accepts."""
     if depth > _DEPTH_MAX:
         return _LEFT_OUT
     if value is None or isinstance(value, bool):
@@ -48,7 +47,7 @@ def clean(value: object, *, depth: int = 0) -> object:
 
 
 def frozen(value: object, *, depth: int = 0) -> object:
-    """Make lists of JSON the tuples that details are made of."""
+    """Convert JSON lists to tuples, the form of lists in details."""
     if depth > _DEPTH_MAX:
         return _LEFT_OUT
     if is_list(value):

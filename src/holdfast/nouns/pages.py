@@ -1,7 +1,7 @@
-"""Pages that a browser shows without a network, and that obey nothing of what is in them.
+"""Self-contained HTML pages: no scripts, images, links or network.
 
-Whatever was said or named by others is escaped by whoever puts it in; no page has scripts, pictures
-or links elsewhere, and a browser is told to load none.
+Callers escape untrusted text before they pass it in. A Content-Security-Policy header blocks loads
+should an escape be missing.
 """
 
 from __future__ import annotations

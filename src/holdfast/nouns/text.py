@@ -1,9 +1,9 @@
-"""Make text from outside safe to show on a terminal.
+"""Escape untrusted text and bytes for terminals and JSON.
 
-A text form for any bytes: valid in JSON, harmless on a terminal, and reversible.
-
-What is printable UTF-8 stays as it is. A backslash is doubled; every byte of a control character,
-of an invisible or direction-changing one, or of what is no UTF-8 becomes `\\xNN`.
+`printable` and `prose` escape characters that a terminal would interpret or hide. `escaped` and
+`unescaped` are a reversible text form of arbitrary bytes: printable UTF-8 is unchanged, a backslash
+is doubled, and every byte of a control, invisible or bidirectional character or of invalid UTF-8
+becomes `\\xNN`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # Cs: how Python holds a byte that is no UTF-8
+_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # Cs: surrogateescape of an invalid byte
 _ESCAPE = re.compile(rb"\\(x[0-9a-f]{2}|.|$)", re.DOTALL)
 _SHOWN_MAX = 200
 
@@ -78,7 +78,7 @@ def escaped(raw: bytes) -> str:
 
 
 def unescaped(text: str) -> bytes:
-    """Read what `escaped` wrote; raise ValueError with the reason when nobody could have."""
+    """Read what `escaped` wrote; raise ValueError with the reason for other text."""
     try:
         raw = text.encode("utf-8")
         return _ESCAPE.sub(_byte, raw) if b"\\" in raw else raw
@@ -87,7 +87,7 @@ def unescaped(text: str) -> bytes:
 
 
 def shown(given: bytes | str) -> str:
-    """Name what someone gave us in a failure: harmless, and not too long."""
+    """Escape and truncate a value for the text of a failure."""
     raw = given.encode("utf-8", "backslashreplace") if isinstance(given, str) else given
     return escaped(raw[:_SHOWN_MAX]) + ("…" if len(raw) > _SHOWN_MAX else "")
 

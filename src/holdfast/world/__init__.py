@@ -1,6 +1,6 @@
-"""Time, chance, disk, journal: what the program cannot decide by itself.
+"""Clock, random source, disk, journal, database, processes: effects behind ports.
 
-What it offers is loaded when it is first asked for: not everyone needs all of it.
+Exports are imported on first use, because most processes need few of them.
 """
 
 from __future__ import annotations
@@ -8,9 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast import lazy_exports
-
-# At once: a module of the same name would stand in its way later.
-from holdfast.world.retries import RetryWait, retrying
 
 if TYPE_CHECKING:
     from holdfast.world.batch_queue import BatchQueue
@@ -52,6 +49,7 @@ if TYPE_CHECKING:
         system_processes,
     )
     from holdfast.world.questions import PendingReplies
+    from holdfast.world.retries import RetryWait, retrying
     from holdfast.world.schema import Schema
     from holdfast.world.tasks import background_tasks, in_worker
     from holdfast.world.writer_loop import WriterThread, in_thread
@@ -172,6 +170,8 @@ __getattr__ = lazy_exports(
         "open_in_root": "openat2",
         "open_linkless": "files_beneath",
         "read_journal": "journal_reader",
+        "RetryWait": "retries",
+        "retrying": "retries",
         "remove_leftovers": "file_replacement",
         "replace_file": "file_replacement",
         "signal_exactly": "processes",

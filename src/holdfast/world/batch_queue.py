@@ -1,4 +1,4 @@
-"""What several tell and one reads, in batches, with a bound."""
+"""Bounded multi-producer, single-consumer queue that is read in batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ITEMS_MAX = 10_000
 
 
 class BatchQueue(Generic[Item]):
-    """Everything that was put, in order, for one reader; who puts too much waits."""
+    """FIFO queue: `receive` returns all queued items; `put` waits while the queue is full."""
 
     def __init__(self, *, items_max: int = ITEMS_MAX) -> None:
         self._items_max = items_max
@@ -21,18 +21,19 @@ class BatchQueue(Generic[Item]):
         self._came, self._went = anyio.Event(), anyio.Event()
 
     async def put(self, items: Sequence[Item]) -> None:
-        """Add what belongs together, once there is room."""
+        """Append items as one batch; waits while the queue is full. A batch may exceed the bound."""
         while len(self._items) >= self._items_max:
             await self._went.wait()
         self._items.extend(items)
         self._came.set()
 
     async def receive(self) -> list[Item]:
-        """Wait for anything, and take all that is there."""
+        """Wait until the queue is not empty, and take all items."""
         while not self._items:
             self._came = anyio.Event()
             await self._came.wait()
         taken, self._items = self._items, []
         self._went.set()
-        self._went = anyio.Event()  # anew for the next: all who wait have the one before
+        # Producers that wait hold the old event, which is set; later ones need an unset one.
+        self._went = anyio.Event()
         return taken

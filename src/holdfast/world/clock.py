@@ -1,4 +1,4 @@
-"""What time it is: on the wall, and since some moment that nobody can move."""
+"""Wall clock, monotonic clock and random source, as ports with system implementations."""
 
 from __future__ import annotations
 
@@ -34,14 +34,12 @@ class SystemClock:
         return time.monotonic()
 
 
-# What nobody can foresee, and the ids that are made of it.
-
 _ENTROPY_RANGE = 256**ENTROPY_BYTES
 _STEP_BYTES = 5
 
 
 class RandomSource(Protocol):
-    """Draws from what cannot be foreseen."""
+    """A source of random numbers."""
 
     def fraction(self) -> float:
         """A number of [0, 1), each as likely as any other."""
@@ -53,22 +51,22 @@ class RandomSource(Protocol):
 
 
 class SystemRandomSource:
-    """Draws from the system's own entropy: fit for secrets."""
+    """The random source of the operating system (`os.urandom`), fit for secrets."""
 
     def fraction(self) -> float:
         """A number of [0, 1)."""
         return (int.from_bytes(os.urandom(7)) >> 3) / 2**53  # as many bits as a float holds
 
     def draw(self, count: int) -> bytes:
-        """Bytes that nobody can guess."""
+        """Random bytes, fit for secrets."""
         return os.urandom(count)
 
 
 class IdMaker:
-    """Makes ids of which each sorts after all that it made before, from any thread.
+    """Makes ids in strictly increasing order; thread-safe.
 
-    Within one millisecond, or when the clock was set back, the next id is the last one plus a
-    drawn step, so that not even two forks of one process make the same.
+    Within one millisecond, or after the clock was set back, the next id is the last one plus a
+    random step. The step is random so that two forks of one process do not make the same id.
     """
 
     def __init__(self, clock: Clock, chance: RandomSource) -> None:

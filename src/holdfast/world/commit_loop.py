@@ -1,10 +1,13 @@
-"""Share the cost of making records durable among all who append at the same time.
+"""Group commit: concurrent appends to a journal share one write and one fsync.
 
-The first to come sends what there is to the disk at once. Those who come meanwhile are the next
-batch, which goes as soon as the disk is free. So there is no timer, nobody waits for more than
-the batch before theirs, and the more there is to do the less each record costs.
+    append ──▶ queue ──▶ batch ──▶ write + fsync in a thread ──▶ resolve the futures
+                 ▲                          │
+                 └── appends meanwhile ◀────┘ the next batch starts when this one is durable
 
-No task leads a batch: what a cancelled appender leaves behind goes its way without it.
+The first append starts a batch at once; appends during its fsync form the next batch. There is no
+timer: an append waits for at most the batch before its own, and the cost of an fsync is shared by
+more records under load. No task owns a batch, so cancelling an appender does not stop its batch:
+its records may become durable although `append` raised the cancellation.
 """
 
 from __future__ import annotations
@@ -38,7 +41,7 @@ class GroupCommit:
         self._run = run
         self._is_writing = False
         self._records: list[Encoded] = []  # the next batch
-        self._told: list[asyncio.Future[Outcome] | None] = []  # who waits for each of it, if any
+        self._waiters: list[asyncio.Future[Outcome] | None] = []  # one per record, None for most
         self._bytes = 0
         self._taken = asyncio.Event()
 
@@ -52,37 +55,37 @@ class GroupCommit:
         while len(self._records) >= _BATCH_MAX or self._bytes >= _BATCH_BYTES_MAX:
             self._taken.clear()
             await self._taken.wait()
-        # Each has a future of its own: to cancel who waits for one cancels it for all who do.
-        told: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        # One future per append: cancelling a shared future would cancel it for every appender.
+        durable: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._records += encoded
-        self._told += [*repeat(None, len(encoded) - 1), told]
+        self._waiters += [*repeat(None, len(encoded) - 1), durable]
         self._bytes += sum(map(len, encoded))
         if not self._is_writing:
             self._begin()
-        outcome = await told
+        outcome = await durable
         if isinstance(outcome, Failure):
             raise copy(outcome) from outcome  # everyone in the batch raises it
         return Cursor(self._journal.log, outcome)
 
     def _begin(self) -> None:
         """Send the next batch to the disk, if there is anything in it."""
-        records, told = self._records, self._told
+        records, waiters = self._records, self._waiters
         self._is_writing = bool(records)
         if self._is_writing:
-            self._records, self._told, self._bytes = [], [], 0
+            self._records, self._waiters, self._bytes = [], [], 0
             self._taken.set()
-            self._run(partial(self._journal.append, records), partial(self._end, told))
+            self._run(partial(self._journal.append, records), partial(self._end, waiters))
 
-    def _end(self, told: list[asyncio.Future[Outcome] | None], outcome: Outcome) -> None:
-        """Tell everyone in a batch how it went, and go on with the next one."""
+    def _end(self, waiters: list[asyncio.Future[Outcome] | None], outcome: Outcome) -> None:
+        """Resolve the futures of a batch, and start the next one."""
         outcomes: Iterator[Outcome] = (
             repeat(outcome) if isinstance(outcome, Failure) else count(outcome)
         )
-        for one, found in zip(told, outcomes, strict=False):
-            if one is not None and not one.done():  # whoever waited may be gone
+        for one, found in zip(waiters, outcomes, strict=False):
+            if one is not None and not one.done():  # done: the appender was cancelled
                 one.set_result(found)
-        if len(told) > 1 or self._records:
-            # Those just woken may append again at once: let them into the next batch.
+        if len(waiters) > 1 or self._records:
+            # The appenders just woken often append again: let their records join the next batch.
             asyncio.get_running_loop().call_soon(self._begin)
         else:
             self._is_writing = False

@@ -1,4 +1,4 @@
-"""SQLite, opened in the one way that keeps what it acknowledged.
+"""SQLite with durable commits, one writer and a versioned schema.
 
 Write-ahead log, synchronous=FULL, foreign keys, one writer at a time; the file is ours alone. Only
 what is derived from durable things elsewhere is synced less often. The name and version of its
@@ -42,9 +42,9 @@ _creating = Lock()
 
 
 class Transaction:
-    """Statements that take effect together, or not at all; in a snapshot there are only questions.
+    """Statements that commit together or roll back; a snapshot allows only SELECT and PRAGMA.
 
-    SQLite could see to the latter itself, but forgets all that it has compiled whenever it is told.
+    `PRAGMA query_only` would enforce that too, but each change of it drops all compiled statements.
     """
 
     def __init__(self, connection: sqlite3.Connection, *, is_snapshot: bool = False) -> None:
@@ -106,7 +106,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Generator[Transaction]:
-        """Do all of it durably, or nothing; nobody else writes meanwhile."""
+        """A durable write transaction: holds the write lock from its start."""
         if self._stopped_by is not None:
             raise StoreReadOnly(path=self._path, cause=self._stopped_by)
         try:
@@ -135,7 +135,7 @@ class Database:
                 )
 
     def close(self) -> None:
-        """Let go of the file; may be called again."""
+        """Close the connection; may be called again."""
         self._connection.close()
 
     def __enter__(self) -> Self:

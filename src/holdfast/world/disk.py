@@ -64,7 +64,7 @@ class SystemDisk:
             return sorted(os.listdir(path))
 
     def fresh_word(self) -> str:
-        """A word that nobody has used in a file name, nor will."""
+        """A random word for a file name; never returned twice."""
         return os.urandom(8).hex()
 
 
@@ -143,7 +143,7 @@ class SystemFile:
             return True
 
     def close(self) -> None:
-        """Let go of it; may be called again, and never fails."""
+        """Close the descriptor; may be called again, and never fails."""
         if self.number >= 0:
             number, self.number = self.number, -1
             with suppress(OSError):  # it is closed all the same, and what matters was synced
@@ -179,9 +179,6 @@ if sys.platform == "darwin":
 else:
     _sync = os.fsync
     _sync_data = os.fdatasync
-
-
-# Make directories that nobody else can look into.
 
 
 def make_private(directory: Path) -> None:

@@ -58,7 +58,7 @@ class DiskIo(
     "Check the disk, and restart once it is sound.",
     actions=(Action.VIEW_REPORT, Action.RESTART_BACKEND),
 ):
-    """The disk or its driver could not carry out what was asked."""
+    """The disk or its driver reported an I/O error (EIO)."""
 
     path: str
     reason: str
@@ -72,7 +72,7 @@ class DiskDenied(
     user_message="{path} may not be used by this user. Change its owner or its permissions.",
     actions=(Action.OPEN_SETTINGS, Action.CANCEL),
 ):
-    """The permissions of a file or directory rule out what was asked."""
+    """The permissions of a file or directory deny the operation."""
 
     path: str
 
@@ -257,7 +257,7 @@ class DatabaseDamaged(
     "Set the file aside and restore it from a copy; nothing was changed.",
     actions=(Action.RESTORE_CHECKPOINT, Action.VIEW_REPORT),
 ):
-    """A database file is no database, or contradicts itself."""
+    """A file is not an SQLite database, or its structure is corrupt."""
 
     path: str
     reason: str

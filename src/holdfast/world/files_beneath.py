@@ -115,7 +115,7 @@ class _Walk:
 
 
 Opener = Callable[[int, bytes, int, int], int]
-"""Opens a path below a directory: `open_beneath`, or what stands in for it."""
+"""Opens a path below a directory: `open_beneath`, or `open_by_walking` without openat2."""
 
 _HAS_PATH_DESCRIPTORS = hasattr(os, "O_PATH")
 _LOOK = os.O_PATH if _HAS_PATH_DESCRIPTORS else os.O_RDONLY | os.O_NONBLOCK

@@ -96,7 +96,7 @@ class Journal:
     """The one writer of a log: what `append` returned for is on disk, whatever comes next.
 
     A write that fails leaves the log as it was, and it goes on once there is room again. Once a
-    sync has failed nobody knows what the disk holds, so the journal refuses further records and
+    sync has failed the content of the disk is unknown, so the journal refuses further records and
     goes on being read. `append` may be called from any thread.
     """
 
@@ -163,7 +163,7 @@ class Journal:
 
     @property
     def bookmark(self) -> Bookmark | None:
-        """Where whoever opens it next may go on to read; None if it is not known to be well."""
+        """A bookmark from which the next opening may read on; None after a failed write."""
         if self._refusal is not None:
             return None
         status = self._file.status()
@@ -234,7 +234,7 @@ class Journal:
             raise
 
     def _roll_back(self) -> None:
-        """Take back what part of a batch was written, so that nobody ever reads it."""
+        """Truncate a partly written batch, so that no reader sees it."""
         try:
             self._file.truncate(self._length)
             self._file.sync_data()
@@ -264,7 +264,7 @@ def _open_or_create(disk: Disk, path: Path) -> OpenFile:
         try:
             return disk.open_to_write(path)
         except DiskMissing:
-            with suppress(DiskOccupied):  # somebody was faster
+            with suppress(DiskOccupied):  # another process created it first
                 return disk.create(path, mode=_PRIVATE)
 
 
@@ -273,7 +273,7 @@ def _open_repaired(
 ) -> tuple[OpenFile, Survey, bool]:
     """Open a journal such that its last byte is the end of an intact record.
 
-    The last of the answers is whether it is the one that somebody left a bookmark in.
+    The last value is whether the file is the one that the bookmark belongs to.
     """
     with ExitStack() as undo:
         file = _open_or_create(disk, path)

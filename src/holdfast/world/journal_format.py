@@ -256,7 +256,7 @@ class Scanner:
         return False
 
     def _step_over(self, skipped: bytes, offset: int) -> None:
-        """Note bytes that are no record; newlines where one may be are nobody's damage."""
+        """Note bytes that are not a record; extra newlines between records are not damage."""
         if not self._bad_length:
             rest = skipped.lstrip(b"\n")
             newlines = len(skipped) - len(rest)

@@ -53,7 +53,7 @@ class Survey:
 class Bookmark:
     """How far a journal was known to be intact by the one who wrote it last, and which file it was.
 
-    Whoever opens it again in the same program reads on from there.
+    The next opening in the same process reads on from there.
     """
 
     device: int

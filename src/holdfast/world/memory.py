@@ -63,7 +63,7 @@ class SimulatedPowerLoss(BaseException):
 
 @dataclass(slots=True)
 class DiskFaults:
-    """What is to go wrong, by the number of the operation, counted from 1."""
+    """Faults to inject, by the number of the operation, counted from 1."""
 
     errors: dict[int, int] = field(default_factory=dict[int, int])
     short_writes: set[int] = field(default_factory=set[int])
@@ -177,7 +177,7 @@ class CrashingDisk:
         return self._names.get(path) is inode
 
     def fresh_word(self) -> str:
-        """A word that nobody has used in a file name, nor will."""
+        """A random word for a file name; never returned twice."""
         self._numbers += 1
         return f"{self._numbers:04x}"
 
@@ -263,7 +263,7 @@ class CrashingFile:
         return self._inode.holder is self
 
     def close(self) -> None:
-        """Let go of it; may be called again."""
+        """Close the file; may be called again."""
         self._is_open = False
         if self._inode.holder is self:
             self._inode.holder = None

@@ -32,7 +32,7 @@ class _How(ctypes.Structure):
 def open_beneath(root: int, path: bytes, flags: int, mode: int) -> int:
     """Open `path` below the directory `root`; raise OSError, EXDEV if it leads out.
 
-    EAGAIN means that while `..` was resolved somebody renamed something, anywhere, each time.
+    EAGAIN means that a rename anywhere on the system raced with resolving `..` in every attempt.
     """
     return _opened(root, path, _how(flags, mode, _RESOLVE_BENEATH | _PLAIN_LINKS))
 

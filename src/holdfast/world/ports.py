@@ -50,7 +50,7 @@ class OpenFile(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of it; may be called again, and never fails."""
+        """Close the descriptor; may be called again, and never fails."""
         ...
 
 
@@ -90,5 +90,5 @@ class Disk(Protocol):
         ...
 
     def fresh_word(self) -> str:
-        """A word that nobody has used in a file name, nor will."""
+        """A random word for a file name; never returned twice."""
         ...

@@ -25,9 +25,9 @@ they have started. None of this keeps out a process that wants to hide: that is 
 for.
 
 Ending: every member gets SIGSTOP until a scan finds no new one, so that none forks between the
-scan and its end, then SIGKILL; and from the start again until a scan finds nobody.
+scan and its end, then SIGKILL; and again until a scan finds no process.
 
-Only Linux shows the environments of others; elsewhere nobody is found.
+Only Linux shows the environments of others; elsewhere no process is found.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SystemProcess:
 
 
 def signal_exactly(process: SystemProcess, number: int) -> bool:
-    """Signal this very process, nobody who was given its number since; say whether it was there."""
+    """Signal this process, never another one that reuses its pid; return whether it existed."""
     try:
         if sys.platform != "linux":
             os.kill(process.pid, number)
@@ -81,7 +81,7 @@ def signal_exactly(process: SystemProcess, number: int) -> bool:
 if sys.platform == "linux":
 
     def system_processes() -> Iterator[SystemProcess]:
-        """All that can be seen, the dead that nobody has waited for included; newest first.
+        """All visible processes, zombies included; newest first.
 
         What starts meanwhile is listed, too: else a process that forks and ends, again and again,
         would never be seen.
@@ -98,7 +98,7 @@ if sys.platform == "linux":
 
     def system_process(pid: int) -> SystemProcess | None:
         """The process of this number; None if it is gone or is not ours to see."""
-        # The name of the program stands in parentheses and may contain anything, also these.
+        # The program name is in parentheses and may itself contain parentheses and spaces.
         _, _, fields = _read(pid, "stat").rpartition(b") ")
         if not fields:
             return None
@@ -140,7 +140,7 @@ if sys.platform == "linux":
 else:
 
     def system_processes() -> Iterator[SystemProcess]:
-        """All that can be seen, the dead that nobody has waited for included."""
+        """All visible processes, zombies included."""
         command = ["/bin/ps", "-axo", "pid=,ppid=,pgid=,state="]
         for line in subprocess.run(command, capture_output=True, check=True).stdout.splitlines():
             pid, parent, group, state = line.split()
@@ -160,7 +160,7 @@ else:
         """The hard limit RLIMIT_RTTIME of a process; none here."""
         return None
 
-    def command_of(pid: int) -> str:  # noqa: ARG001  # whoever asks has found it by its environment
+    def command_of(pid: int) -> str:  # noqa: ARG001  # the caller found it by its environment
         """The words that a process was started with; none here."""
         return ""
 

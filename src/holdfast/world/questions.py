@@ -24,7 +24,7 @@ class PendingReply:
         return True
 
     async def wait(self) -> str:
-        """Return it as soon as somebody gave it."""
+        """Wait for the reply and return it."""
         await self._known.wait()
         assert self._given is not None
         return self._given
@@ -46,6 +46,6 @@ class PendingReplies:
             del self._open[question]
 
     def answer(self, question: str, answer: str) -> bool:
-        """Take an answer; say whether anybody waits for it."""
+        """Deliver a reply; return whether a task waits for it."""
         waiting = self._open.get(question)
         return waiting is not None and waiting.give(answer)

@@ -32,7 +32,7 @@ async def retrying(
     chance: RandomSource,
     announce: Callable[[RetryWait], Awaitable[None]],
 ) -> Answer:
-    """Make a call until it succeeds or trying again is no use; then raise its last failure.
+    """Retry a call until it succeeds or the policy gives up; then raise its last failure.
 
     `safe` says that making exactly this call twice does no harm. Every wait is announced before
     it begins, and can be cancelled. The failure carries a note of how often it was tried.

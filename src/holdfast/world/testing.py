@@ -35,7 +35,7 @@ class DiskContract:
     """
 
     def test_what_is_appended_is_read(self, disk: Disk, root: Path) -> None:
-        """Appends go to the end, whoever made them."""
+        """Appends go to the end, through any descriptor."""
         first = disk.create(root / "a", mode=0o600)
         assert first.append(b"one,") == 4
         second = disk.open_to_write(root / "a")
