@@ -65,13 +65,13 @@ def test_anything_else_is_refused_or_means_itself(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "of a form"),
-        (b"\2", "of a form"),
+        (b"", "format version"),
+        (b"\2", "format version"),
         (encode_tree([FILE])[:-1], "ends in the middle"),
         (encode_tree([FILE])[:9], "ends in the middle"),
         (encode_tree([FILE]) + encode_tree([FILE])[1:], "not in order"),
-        (encode_tree([FILE._replace(name=b"..")]), "a name in it"),
-        (encode_tree([FILE._replace(name=b"a/b")]), "a name in it"),
+        (encode_tree([FILE._replace(name=b"..")]), "a name that"),
+        (encode_tree([FILE._replace(name=b"a/b")]), "a name that"),
     ],
 )
 def test_what_is_no_directory_is_refused(data: bytes, reason: str) -> None:

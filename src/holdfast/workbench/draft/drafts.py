@@ -1,7 +1,7 @@
-"""The drafts of one project: made, found, saved and removed, each whole or not at all.
+"""Drafts of one project: create, find, save and remove, each atomically.
 
-A draft becomes one when its directory gets its name, and ceases to be one when it loses it: what a
-kill leaves under another name is removed when the drafts are opened next.
+A draft exists once its directory is renamed to its final name, and is gone once it is renamed away;
+leftovers of a kill have other names and are removed when the drafts are opened next.
 """
 
 from __future__ import annotations
@@ -55,15 +55,13 @@ from holdfast.world import (
 )
 from holdfast.world.failures import DiskMissing
 
-# Refuse to make a draft of what no draft can be made of, before anything is done.
-
-_OURS = b"overlay holdfast"  # the kind and the source of every layer of ours
+_OURS = b"overlay holdfast"  # type and source of our overlay mounts
 
 
 def refuse_unfit_project(project: Path, *, kept_in: Path) -> None:
-    """Raise ProjectRefused, with the reason, if there can be no draft of a project.
+    """Raise ProjectRefused, with the reason, if no draft of a project is possible.
 
-    `kept_in` is where the draft would be kept.
+    `kept_in` is the directory for drafts.
     """
     reason = _reason(os.path.realpath(project), os.path.realpath(kept_in))
     if reason is not None:
@@ -74,9 +72,9 @@ def _reason(project: str, kept_in: str) -> str | None:
     if not os.path.isdir(project):
         return "it is not a directory"
     if project in {"/", _home()}:
-        return "it is a whole machine or home; choose a directory in it"
+        return "it is the root or a home directory; choose a directory in it"
     if is_within(kept_in, (project,)):
-        return f"what is kept of it would lie inside of it, in {kept_in}"
+        return f"its own state would lie inside of it, in {kept_in}"
     if any(_is_draft(above) for above in (Path(project), *Path(project).parents)):
         return "it is part of a draft itself"
     return "it is seen through a draft already" if is_within(project, _covered()) else None
@@ -93,18 +91,16 @@ def _is_draft(directory: Path) -> bool:
 
 
 def _covered() -> tuple[str, ...]:
-    """Where a layer of ours is mounted for this very process."""
+    """Mount points of our overlays in this process."""
     return tuple(map(os.fsdecode, mount_points(_OURS)))
 
-
-# A draft as it is written down, in words that a person can read.
 
 PREFIX: Final = "draft"
 VERSION: Final = 1
 
 
 def encode_draft(draft: Draft) -> bytes:
-    """The record of a draft; paths may hold any bytes, so that nothing but ASCII is used."""
+    """Encode the record of a draft as ASCII JSON: paths may hold arbitrary bytes."""
     revisions = [
         {
             "number": each.number,
@@ -132,13 +128,13 @@ def encode_draft(draft: Draft) -> bytes:
 
 
 def decode_draft(raw: bytes) -> Draft:
-    """The draft that a record tells of; raises ValueError with what is wrong with it."""
+    """Decode a record; raises ValueError with the reason."""
     try:
         said: Any = json.loads(raw)  # Any: it may be anything
         if said["version"] != VERSION:
             raise ValueError(f"its version is {said['version']}, and {VERSION} is known")
         if said.pop("check") != _check(said):
-            raise ValueError("it is not what was written")
+            raise ValueError("its checksum does not match")
         return Draft(
             id=Id(_text(said["id"])),
             project=_text(said["project"]),
@@ -154,12 +150,12 @@ def decode_draft(raw: bytes) -> Draft:
             revisions=tuple(map(_revision, said["revisions"])),
         )
     except (KeyError, TypeError, RecursionError, PathInvalid) as error:
-        raise ValueError(f"it lacks something, or holds something else: {error}") from error
+        raise ValueError(f"a field is missing or has the wrong type: {error}") from error
 
 
 def _written(said: Mapping[str, object]) -> bytes:
-    """The same, however it is written: the second way takes ten times as long."""
-    with suppress(ValueError, OverflowError):  # a surrogate, or a number that nobody has
+    """Encode with msgspec, ten times faster, where it gives the same ASCII bytes as json."""
+    with suppress(ValueError, OverflowError):  # a surrogate, or a number out of range
         data = msgspec.json.encode(said)
         if data.isascii() and b"\x7f" not in data:
             return msgspec.json.format(data, indent=1) + b"\n"
@@ -183,7 +179,7 @@ def _revision(said: Mapping[str, object]) -> Revision:
 
 def _text(said: object) -> str:
     if not isinstance(said, str):
-        raise TypeError(f"{said!r} is no text")
+        raise TypeError(f"{said!r} is not text")
     return said
 
 
@@ -193,21 +189,21 @@ def _id(said: object) -> Id | None:
 
 def _number(said: object) -> int:
     if not isinstance(said, int) or isinstance(said, bool):
-        raise TypeError(f"{said!r} is no number")
+        raise TypeError(f"{said!r} is not a number")
     return said
 
 
 _NEW, _GONE = ".new-", ".gone-"
 _RECORD, _PLACE, _COPY = "draft.json", "place", "copy"
 _UPPER = Path(_PLACE, "upper")
-_OTHERWISE = (PlaceUnavailable, ForeignOwners, ReflinkUnavailable)  # then another mode may do
+_OTHERWISE = (PlaceUnavailable, ForeignOwners, ReflinkUnavailable)  # another mode may be possible
 
 
 class Drafts:
-    """The drafts of one project, for the one who holds its workbench.
+    """Drafts of one project; the caller holds the workbench lock.
 
-    `directory` is theirs alone; `hidden` are further directories of which nothing is to be seen in
-    a draft's place: what we keep ourselves. What a kill left half made or half removed is removed.
+    `hidden` are directories of our own state that must not be visible in a draft. Leftovers of
+    killed processes are removed on construction.
     """
 
     def __init__(
@@ -228,7 +224,7 @@ class Drafts:
         self._hidden = hidden
         for name in self._names():
             if name.startswith((_NEW, _GONE)):
-                with suppress(Failure):  # it takes space, and does no harm until the next time
+                with suppress(Failure):  # retried on the next opening
                     remove_whole(directory / name)
 
     def make(
@@ -238,12 +234,11 @@ class Drafts:
         id: Id | None = None,
         on_progress: ProgressCallback = ignore_progress,
     ) -> Draft:
-        """Make a draft that shows the project as it is; durable when it returns.
+        """Create a draft that shows the project as it is; durable on return.
 
-        Without an id it gets a new one. Without a mode the best that is possible is taken, and the
-        draft says what stood in the way of a better one. Raises ProjectRefused or
-        WorktreeUncovered if there can be no draft, and what stands in its way if the mode was
-        asked for.
+        Without a mode the best possible one is chosen, and `Draft.reason` says why better ones
+        failed. Raises ProjectRefused or WorktreeUncovered, and with a mode the failure of that
+        mode.
         """
         refuse_unfit_project(self.project, kept_in=self.directory)
         elsewhere = git_data_elsewhere(self.project)
@@ -266,15 +261,15 @@ class Drafts:
         raise AssertionError("a copy is always possible, or raises something else")
 
     def all(self) -> tuple[Draft, ...]:
-        """Every draft that can be read, the oldest first."""
+        """All readable drafts, oldest first."""
         return tuple(each for each in self.each() if isinstance(each, Draft))
 
     def damaged(self) -> tuple[DraftDamaged, ...]:
-        """What is wrong with the drafts that cannot be read; nothing of theirs is ever removed."""
+        """Failures of unreadable drafts; their files are never removed."""
         return tuple(each for each in self.each() if isinstance(each, DraftDamaged))
 
     def each(self) -> Iterator[Draft | DraftDamaged]:
-        """Every draft, the oldest first; of one that cannot be read, what is wrong with it."""
+        """Yield every draft, oldest first, or the failure of an unreadable one."""
         for name in self._ids_known():
             try:
                 yield self._read(name)
@@ -282,7 +277,10 @@ class Drafts:
                 yield failure
 
     def find(self, id: str | None = None) -> Draft:
-        """The draft of an id, or of the beginning of just one; without it, the newest."""
+        """Return the draft with an id or unique prefix; without id, the newest.
+
+        Raises DraftMissing.
+        """
         wanted = "" if id is None else id.removeprefix(f"{PREFIX}_")
         names = [name for name in self._ids_known() if name.startswith(f"{PREFIX}_{wanted}")]
         chosen = names[-1:] if id is None else names
@@ -291,16 +289,13 @@ class Drafts:
         return self._read(chosen[0])
 
     def save(self, draft: Draft) -> None:
-        """Write down what is known of a draft; durable when it returns."""
+        """Write the record of a draft durably."""
         record = self.home(draft) / _RECORD
         remove_leftovers(self._disk, record)
         replace_file(self._disk, record, (encode_draft(draft),))
 
     def remove(self, draft: Draft) -> None:
-        """End all that runs in a draft, and remove it; it is gone when it returns.
-
-        Only that some of its space is not free yet may come later, if something cannot be removed.
-        """
+        """End all processes of a draft and remove it durably; its space may be reclaimed later."""
         home = self.home(draft)
         end(home / _PLACE)
         gone = home.with_name(f"{_GONE}{draft.id}")
@@ -309,23 +304,23 @@ class Drafts:
         except DiskMissing:
             return
         self._disk.sync_directory(self.directory)
-        with suppress(Failure):  # what is left goes when the drafts are opened next
+        with suppress(Failure):  # retried on the next opening
             remove_whole(gone)
 
     def home(self, draft: Draft) -> Path:
-        """The directory of a draft."""
+        """Directory of a draft."""
         return self.directory / draft.id
 
     def copy_of(self, draft: Draft) -> Path:
-        """Where a draft that is a copy has it."""
+        """Directory of the copy, for modes other than overlay."""
         return self.home(draft) / _COPY
 
     def written(self, draft: Draft) -> Path:
-        """Where all that was written in a draft lies, whether anybody holds it or not."""
+        """Directory with all written files: the upper layer, or the copy."""
         return self.home(draft) / _UPPER if draft.mode is DraftMode.OVERLAY else self.copy_of(draft)
 
     def spec(self, draft: Draft) -> PlaceSpec:
-        """The place of a draft that is a layer."""
+        """Place of an overlay draft."""
         return PlaceSpec(
             directory=str(self.home(draft) / _PLACE),
             project=draft.project,
@@ -374,7 +369,7 @@ class Drafts:
         try:
             draft = decode_draft(path.read_bytes())
             if draft.id != name:
-                raise ValueError(f"it tells of {draft.id}")
+                raise ValueError(f"it is the record of {draft.id}")
         except (OSError, ValueError) as error:
             if isinstance(error, OSError):
                 raise_resource_error(error, bytes(path))
@@ -383,7 +378,7 @@ class Drafts:
         return draft
 
     def _ids_known(self) -> list[Id]:
-        """The ids of all drafts, the oldest first."""
+        """Ids of all drafts, oldest first."""
         known: list[Id] = []
         for name in self._names():
             with suppress(IdInvalid):
@@ -398,7 +393,7 @@ class Drafts:
 
 
 def _obstacle(failure: Failure) -> str:
-    """What stood in the way of a mode, in a few words."""
+    """Why a mode was not possible, in a few words."""
     match failure:
         case PlaceUnavailable(reason=reason) | ReflinkUnavailable(reason=reason):
             return reason

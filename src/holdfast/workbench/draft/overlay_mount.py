@@ -1,8 +1,9 @@
-"""Find the place of a draft that is a layer, or make it anew over what was written.
+"""Find the place of an overlay draft, or mount it again over its upper layer.
 
-Whoever held it may have died, and the project's path may lead to another directory by now. A place
-covers the one that it was made over, so that one is written down; and the kernel uncovers what is
-removed, so that whoever wrote to the path would write to the project. Such a place is not used.
+The holder may have died, and the project path may lead to another directory by now. A place covers
+the inode it was mounted over, which is recorded in the file `ground`. If that directory was
+replaced, the kernel no longer covers the path, and processes would write to the project itself:
+such a place is not used.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from holdfast.workbench.tree_removal import remove_whole
 from holdfast.world import disk_failure
 
 _UPPER, _OLD, _GROUND = "upper", "old-upper", "ground"
-_TRIES_MAX, _WAIT = 200, 0.01  # who was killed while it made a place takes a moment to go
+_TRIES_MAX, _WAIT = 200, 0.01  # a killed holder takes a moment to exit
 
 
 def find_or_create_place(spec: PlaceSpec) -> Place:
-    """The place that somebody holds, or a new one; either may be lost at any moment.
+    """Return the running place of a draft, or a new one; either can be lost at any time.
 
-    Raises ProjectRefused while something runs over a project that was replaced by another.
+    Raises ProjectRefused while processes run over a project directory that was replaced.
     """
     for _ in range(_TRIES_MAX):
         try:
@@ -33,7 +34,7 @@ def find_or_create_place(spec: PlaceSpec) -> Place:
             if found is not None:
                 return found
             place = create(spec)
-        except (PlaceHeld, PlaceLost):  # somebody was faster, or is on the way out
+        except (PlaceHeld, PlaceLost):  # another process creates or ends it
             select.select([], [], [], _WAIT)
             continue
         _record_covered(spec)
@@ -42,17 +43,17 @@ def find_or_create_place(spec: PlaceSpec) -> Place:
 
 
 def processes_in(place: Place) -> int:
-    """How many processes are inside, beside the holder."""
+    """Number of processes inside, not counting the holder."""
     return sum(name.isdigit() for name in place.files.names(b"/proc")) - 1
 
 
 def layer_of(spec: PlaceSpec) -> Path:
-    """Where what is written to the project lands."""
+    """Path of the upper layer."""
     return Path(spec.directory, _UPPER)
 
 
 def drop_layer(spec: PlaceSpec) -> None:
-    """Take a layer away that is mounted nowhere, in one step; it goes when a place is made next."""
+    """Rename away the layer of an unmounted place; `remove_old_layer` deletes it."""
     layer = layer_of(spec)
     try:
         os.rename(layer, layer.with_name(_OLD))
@@ -61,12 +62,11 @@ def drop_layer(spec: PlaceSpec) -> None:
 
 
 def remove_old_layer(spec: PlaceSpec) -> None:
-    """Give back the room of a layer that was taken away."""
     remove_whole(Path(spec.directory, _OLD))
 
 
 def _found(spec: PlaceSpec) -> Place | None:
-    """The place that somebody holds; one that shows what is no longer there is ended."""
+    """Return the running place; one over a replaced directory is ended."""
     place = find(spec.directory)
     if place is None:
         remove_old_layer(spec)
@@ -89,7 +89,7 @@ def _is_same_directory(spec: PlaceSpec) -> bool:
     try:
         noted = Path(spec.directory, _GROUND).read_text("ascii")
     except OSError:
-        return True  # nobody knows: whoever made it was killed a moment later
+        return True  # unknown: its creator was killed before recording it
     return noted == _covered_inodes(spec)
 
 
@@ -103,7 +103,7 @@ def _record_covered(spec: PlaceSpec) -> None:
 
 
 def _covered_inodes(spec: PlaceSpec) -> str:
-    """Which directories are at the paths of a place now."""
+    """Device and inode of each covered path."""
     found: list[str] = []
     for path in spec.covered:
         try:

@@ -1,7 +1,7 @@
-"""Copy a whole project for a draft: everything that can be, and a list of what cannot.
+"""Copy a project for a draft, and list what cannot be copied.
 
-No link is followed and no file gets a second name: somebody who writes to one in place would write
-to the project. What changes while it is copied is copied again.
+Links are not followed and hard links are not preserved: a write in place to a shared inode would
+reach the project. Files that change during the copy are copied again.
 """
 
 from __future__ import annotations
@@ -28,32 +28,30 @@ from holdfast.workbench.scan.file_content import TRIES_MAX, raise_resource_error
 from holdfast.workbench.scan.stat_cache import stat_line
 from holdfast.world import disk_failure
 
-# Fill a file with what another holds: by sharing it, or by copying what is not empty space.
-
 _FICLONE: Final = 0x4004_9409
 _AT_ONCE: Final = 1 << 20
 _NOT_HERE: Final = {errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY}
 
 
 def reflink(source: int, target: int) -> None:
-    """Let an empty file have the data of another, for no space; raises `OSError` if it cannot."""
+    """Share the extents of another file (FICLONE); raises OSError if unsupported."""
     fcntl.ioctl(target, _FICLONE, source)
 
 
 def copy_data(source: int, target: int, size: int) -> None:
-    """Copy so many bytes into an empty file; where nothing was ever written, nothing is now."""
+    """Copy `size` bytes into an empty file, preserving holes."""
     for start, end in _written(source, size):
         at = start
         while at < end:
             taken = _copied(source, target, at, min(end - at, _AT_ONCE))
             if not taken:
-                return  # it is shorter now, and whoever asked will see that
+                return  # truncated meanwhile; the caller compares stat results
             at += taken
     os.ftruncate(target, size)
 
 
 def sync_all(directory: int) -> None:
-    """Return once everything on the file system of a directory survives a power loss."""
+    """Sync the whole file system of a directory (syncfs)."""
     if sys.platform != "linux":
         os.sync()
         return
@@ -78,18 +76,18 @@ def _copied(source: int, target: int, at: int, count: int) -> int:
 
 
 def _written(source: int, size: int) -> Iterator[tuple[int, int]]:
-    """Where something was written, from and to."""
+    """Yield the data extents of a file, without holes."""
     at = 0
     while at < size:
         try:
             start = os.lseek(source, at, os.SEEK_DATA)
             at = min(os.lseek(source, start, os.SEEK_HOLE), size)
         except OSError as error:
-            if error.errno == errno.ENXIO:  # there is nothing more
+            if error.errno == errno.ENXIO:  # no data after this offset
                 return
             if error.errno != errno.EINVAL:
                 raise
-            start, at = at, size  # this file system does not say
+            start, at = at, size  # SEEK_DATA is not supported
         if start < at:
             yield start, at
 
@@ -106,10 +104,10 @@ _POINTER_BYTES_MAX: Final = 1 << 16
 def copy_project(
     project: Path, copy: Path, *, shares: bool, on_progress: ProgressCallback
 ) -> tuple[UncoveredPath, ...]:
-    """Make a copy that survives a power loss; return what is not in it, and why.
+    """Make a durable copy; return paths that are not in it, with reasons.
 
-    If it `shares` its data with the project, it takes no space; raises ReflinkUnavailable if that
-    is not possible. Raises WorktreeUncovered if git in the copy would write to the project.
+    With `shares` the copy shares extents with the project; raises ReflinkUnavailable if that is not
+    possible. Raises WorktreeUncovered if git in the copy would write to the project's repository.
     """
     copying = _ProjectCopy(project, shares=shares, on_progress=on_progress)
     try:
@@ -135,8 +133,6 @@ class _Unreadable(Exception):
 
 
 class _ProjectCopy:
-    """One copy under way."""
-
     def __init__(self, project: Path, *, shares: bool, on_progress: ProgressCallback) -> None:
         self.left_out: list[UncoveredPath] = []
         self._project = str(project)
@@ -168,7 +164,7 @@ class _ProjectCopy:
                 self._on_progress(WorkProgress("copy", self._done))
 
     def _copy(self, source: int, target: int, name: bytes, way: bytes) -> UncoveredReason | None:
-        """Copy one name; return why that is not possible, if it is not."""
+        """Copy one entry; return the reason if it is not covered."""
         with _reading(way):
             status = os.stat(name, dir_fd=source, follow_symlinks=False)
         is_other_mount = status.st_dev != self._device or way in self._mounted
@@ -238,12 +234,12 @@ class _ProjectCopy:
             if error.errno in _NO_SHARING:
                 reason = os.strerror(error.errno)
                 raise ReflinkUnavailable(project=self._project, reason=reason) from error
-            if error.errno != errno.EINVAL:  # this very file cannot be shared
+            if error.errno != errno.EINVAL:  # this file cannot be reflinked: copy it
                 raise
             copy_data(here, there, size)
 
     def _refuse_pointer(self, pointed: bytes | None) -> None:
-        """Refuse a repository that the copy would share with the project."""
+        """Refuse a `.git` that points to an absolute path, which the copy would share."""
         if pointed is not None and pointed.startswith(b"/"):
             raise WorktreeUncovered(
                 project=self._project,
@@ -254,7 +250,7 @@ class _ProjectCopy:
 
 @contextmanager
 def _reading(path: bytes) -> Generator[None]:
-    """Say of the project what it is that went wrong; all else is about the copy."""
+    """Translate errors of the source; errors of the copy pass through."""
     try:
         yield
     except PermissionError as error:
@@ -268,7 +264,7 @@ def _reading(path: bytes) -> Generator[None]:
 
 @contextmanager
 def _ignore_unmapped_owner() -> Generator[None]:
-    """Keep a file ours whose owner cannot be set: not permitted, or not mapped in our namespace."""
+    """Ignore failures to set an owner that is not permitted or not mapped here."""
     try:
         yield
     except OSError as error:
@@ -277,7 +273,7 @@ def _ignore_unmapped_owner() -> Generator[None]:
 
 
 def _apply_metadata(source: int, target: int, status: os.stat_result) -> None:
-    """Give a file or directory all that the other has beside its content."""
+    """Copy owner, attributes, mode and times."""
     with _ignore_unmapped_owner():
         os.fchown(target, status.st_uid, status.st_gid)
     for name, value in read_xattrs(source):

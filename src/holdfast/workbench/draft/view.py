@@ -1,8 +1,8 @@
-"""What a draft shows, opened: its root to write to, and what was written since the project.
+"""Open draft: a descriptor of its root, and what was written in it.
 
-Of a layer everybody sees the same through its place: those inside by its namespaces, we by the
-descriptor of its root. Whoever held the place may have died; then it is made anew over what was
-written. Nothing is ever written to the layer itself.
+An overlay draft is visible through its place: to processes inside by namespaces, to us by the
+descriptor of its root. If the holder of the place died, the place is mounted again over the same
+upper layer. The upper layer is never written to directly, except to mark directories opaque.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _NAMES_LARGE, _BYTES_LARGE = 1000, 64 * 2**20
 
 
 class DraftView:
-    """A draft that is open: `root` is a descriptor of the directory that stands for the project.
+    """An open draft; `root` is a descriptor of the directory that represents the project.
 
-    `place` is where processes run that are to see it at the project's own path; None if it is a
-    copy, which is seen by everyone where it is. The descriptor keeps its number until it is closed.
+    `place` is where processes see the draft at the project's own path; None for a copy. The
+    descriptor keeps its number until it is closed.
     """
 
     def __init__(
         self, root: int, place: Place | None = None, spec: PlaceSpec | None = None
     ) -> None:
-        """Take over the descriptor and the place; `close` gives them back."""
+        """Take ownership of the descriptor and the place; `close` releases them."""
         self.root = root
         self.place = place
         self._spec = spec
@@ -60,15 +60,15 @@ class DraftView:
 
     @property
     def processes(self) -> int:
-        """How many processes are inside; of a copy nobody knows, so 0."""
+        """Number of processes inside; 0 for a copy, where it is unknown."""
         return 0 if self.place is None else processes_in(self.place)
 
     def touched(self) -> TouchedPaths | None:
-        """Where the draft may differ from the project; None if everything must be looked at.
+        """Return paths at which the draft may differ from the project; None if all must be scanned.
 
-        It costs what was written. What sandboxes put in place of protected names is told, too. A
-        directory that cannot be listed, because a process uses one that the person has replaced
-        since, counts as one in which anything may differ.
+        Costs what was written. Sandbox placeholders are included. A directory that cannot be
+        listed, because a process uses one that was replaced in the project, counts as touched with
+        all below it.
         """
         if self._spec is None:
             return None
@@ -80,14 +80,14 @@ class DraftView:
 
     @property
     def has_dead(self) -> bool:
-        """Whether a directory cannot be listed, because something uses one that was replaced."""
+        """Whether a directory cannot be listed, because a process uses a replaced one."""
         return self._spec is not None and bool(self._dead(self._listed(self._spec)))
 
     @property
     def hides_mapped_writes(self) -> bool:
-        """Whether a write through `mmap` leaves a file's times as they were.
+        """Whether writes through mmap leave file times unchanged.
 
-        The type of an overlay does not tell: it depends on the file system of its upper layer.
+        The file system type of an overlay does not show it: it depends on the upper layer.
         """
         if self._spec is None:
             return hides_mapped_writes(self.root)
@@ -101,14 +101,14 @@ class DraftView:
             os.close(upper)
 
     def layer(self) -> OverlayLayer | None:
-        """What the draft decides itself, as of now; None for a copy, which decides all."""
+        """Return the upper layer as it is now; None for a copy."""
         return None if self._spec is None else OverlayLayer(self._listed(self._spec))
 
     def detach(self, directories: Iterable[RelativePath]) -> None:
-        """Let these directories show only what the draft itself has there, which is all they show.
+        """Make merged directories opaque, so that project changes in them no longer show.
 
-        What is seen in them of the project is copied into the layer first. Where the layer has no
-        such directory, or it is detached already, nothing is done.
+        Visible entries of the project are copied up first. Directories that are not merged are
+        skipped.
         """
         layer = self.layer()
         wanted = [] if layer is None else sorted(filter(layer.is_merged, directories))
@@ -130,7 +130,7 @@ class DraftView:
             raise disk_failure(error, path=self._spec.project) from error
 
     def is_current(self, layout: bytes) -> bool:
-        """Whether the overlay was refreshed when the project had these directories."""
+        """Whether the overlay was refreshed since the project's directories last changed."""
         if self._spec is None:
             return True
         try:
@@ -139,7 +139,7 @@ class DraftView:
             return False
 
     def note_current(self, layout: bytes) -> None:
-        """Note that the overlay was refreshed; without a note it is merely refreshed once more."""
+        """Record that the overlay was refreshed; if that is lost it is refreshed once more."""
         # Not synced: it describes a mount, and no mount outlives a power cut. A torn note matches
         # no layout.
         if self._spec is not None:
@@ -147,9 +147,9 @@ class DraftView:
                 Path(self._spec.directory, _LAYOUT).write_bytes(layout)
 
     def refresh(self) -> None:
-        """Let everyone inside see what the person has made, replaced and removed in the project.
+        """Remount the overlay, so that it shows directories replaced or removed in the project.
 
-        What somebody has open, or works in, keeps its name: `stale` tells.
+        Entries that processes use keep their state: see `stale`.
         """
         if self.place is None or self._spec is None:
             return
@@ -168,9 +168,9 @@ class DraftView:
             raise disk_failure(error, path=self._spec.project) from error
 
     def stale(self, paths: Iterable[RelativePath]) -> frozenset[RelativePath]:
-        """Those of the paths at which something other is seen than in the project.
+        """Return those paths at which the draft shows another inode state than the project.
 
-        After `refresh` these are what was written, and what somebody inside holds on to.
+        After `refresh` these are written files, and those that processes inside still use.
         """
         if self._spec is None:
             return frozenset()
@@ -186,20 +186,18 @@ class DraftView:
 
     @property
     def is_large(self) -> bool:
-        """Whether what was written, when `touched` was last asked, is worth to be forgotten.
+        """Whether the upper layer, as of the last `touched`, is worth clearing.
 
-        To forget it ends the place, and the kernel then syncs the whole file system below it.
+        Clearing ends the place, and unmounting makes the kernel sync the whole file system below.
         """
         seen = self._seen or frozenset()
         return len(seen) >= _NAMES_LARGE or sum(each.stamp[2] for each in seen) >= _BYTES_LARGE
 
     def clear(self) -> bool:
-        """Forget all that was written, for whoever knows that the project has it; say if it is so.
+        """Drop the upper layer, whose content the project has; return whether it was dropped.
 
-        It is not while somebody is inside, nor if anything was written since `touched` was last
-        asked; nor if anything goes wrong, for it is no loss. What was written outside of the
-        project stays. Nothing is left to do then but to close: the place is made anew by whoever
-        opens the draft next.
+        It is not while processes are inside, nor if anything was written since `touched`, nor on an
+        error. Only `close` may follow: the next opening mounts the place again.
         """
         if self._spec is None or self._seen is None:
             return False
@@ -212,7 +210,7 @@ class DraftView:
         return is_same
 
     def close(self) -> None:
-        """Give all descriptors back; the draft lives on, and so does what runs in it."""
+        """Close all descriptors; the draft and its processes continue."""
         os.close(self.root)
         if self.place is not None:
             self.place.close()
@@ -224,7 +222,7 @@ class DraftView:
         self.close()
 
     def _is_emptied(self, spec: PlaceSpec, seen: frozenset[LayerEntry]) -> bool:
-        """End the place and empty its layer, unless somebody is inside or something came."""
+        """End the place and drop its layer, unless it is in use or was written to."""
         if self.place is not None and not self.place.is_lost and self.processes:
             return False
         end(spec.directory)
@@ -234,7 +232,7 @@ class DraftView:
         return is_same
 
     def _dead(self, seen: frozenset[LayerEntry]) -> frozenset[bytes]:
-        """Directories of the layer that cannot be listed; only such that the project has, too."""
+        """Merged directories that cannot be listed."""
         layer = OverlayLayer(seen)
         return frozenset(
             each.path
@@ -255,7 +253,7 @@ class DraftView:
             os.close(directory)
 
     def _reopen(self) -> None:
-        """Open the root again under the same number: an open one remembers which names it had."""
+        """Reopen the root under the same number: an open directory caches its listing."""
         if self.place is None or self._spec is None:
             return
         fresh = _opened(self.place, self._spec)
@@ -275,7 +273,7 @@ class DraftView:
 
 
 def open_view(drafts: Drafts, draft: Draft) -> DraftView:
-    """Open a draft; its place is found, or made if nobody holds it any more."""
+    """Open a draft; its place is found, or mounted again."""
     if draft.mode is not DraftMode.OVERLAY:
         copy = drafts.copy_of(draft)
         try:
@@ -284,7 +282,7 @@ def open_view(drafts: Drafts, draft: Draft) -> DraftView:
             raise disk_failure(error, path=str(copy)) from error
     spec = drafts.spec(draft)
     for _ in range(_TRIES_MAX):
-        with ExitStack() as undo, suppress(PlaceLost):  # who was about to hold it died with us
+        with ExitStack() as undo, suppress(PlaceLost):  # the holder died while starting
             place = find_or_create_place(spec)
             undo.callback(place.close)
             root = _opened(place, spec)
@@ -301,7 +299,7 @@ def _opened(place: Place, spec: PlaceSpec) -> int:
 
 
 def _stat_identity(root: int, path: RelativePath) -> tuple[int, int, int, int] | None:
-    """What tells one state of a name from another; None if no such name is there."""
+    """Stat fields that distinguish states of a path; None if it does not exist."""
     try:
         named = MergedRootFiles(root).open_without_links(path.raw, os.O_PATH)
     except OSError as error:

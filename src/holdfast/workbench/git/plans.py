@@ -1,17 +1,13 @@
-"""Decide what a commit of published changes holds.
+"""Decisions about commits, draft repositories and git settings, and parsers of git output. Pure.
 
-A commit has files and links. Directories, owners and times are not in it; what lies in `.git`, in a
-submodule or in a nested repository cannot be.
+A commit holds files and links; directories, owners and times are not recorded. Paths in `.git`,
+submodules and nested repositories cannot be committed.
 
-Decide what may be read of a draft's repository, and what git's answers about it say.
+Names in a draft's repository were written by an agent: only names that git itself writes are
+accepted.
 
-What is in a draft was written by an agent: names of files in its repository are matched against
-what git itself writes, and everything else is passed over.
-
-Choose which settings of a repository git may see when Holdfast runs it.
-
-Only settings that are data get through: the format of the repository, how files are shared, whether
-refs have logs. Everything else in a git configuration can name a program.
+Of a repository's settings only data get through: its format, sharing, reflogs. All others can name
+a program.
 """
 
 from __future__ import annotations
@@ -36,14 +32,14 @@ _REPOSITORY: Final = b".git"
 
 
 class TreeEntry(NamedTuple):
-    """What git records at one path: a mode and the id of an object."""
+    """Mode and object id that git records at a path."""
 
     mode: bytes
     object: bytes
 
 
 class Difference(NamedTuple):
-    """One path that two commits have differently; None where one of them lacks it."""
+    """Path that differs between two commits."""
 
     path: bytes
     before: TreeEntry | None
@@ -52,7 +48,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """What of some changes a commit holds, and what it cannot hold."""
+    """Changes that a commit can hold, and paths that it cannot."""
 
     changes: tuple[PathChange, ...]
     left_out: tuple[RelativePath, ...]
@@ -61,7 +57,7 @@ class Selected:
 def select(changes: Iterable[PathChange], repositories: Collection[RelativePath]) -> Selected:
     """Split changes by whether a commit can hold them.
 
-    `repositories` are directories that are repositories of their own, submodules among them.
+    `repositories` are nested repositories and submodules.
     """
     held: list[PathChange] = []
     left_out: list[RelativePath] = []
@@ -76,7 +72,7 @@ def select(changes: Iterable[PathChange], repositories: Collection[RelativePath]
 
 
 def mode_of(change: PathChange, known: TreeEntry | None) -> bytes:
-    """The mode of what is there afterwards; one that was not changed stays as it is committed."""
+    """Git mode after a change; an unchanged one stays as committed."""
     after = change.after
     assert after is not None
     if after.kind is EntryKind.LINK:
@@ -89,15 +85,14 @@ def mode_of(change: PathChange, known: TreeEntry | None) -> bytes:
 
 
 def is_removed(change: PathChange) -> bool:
-    """Whether a commit of this change has nothing at the path, or only what is below it."""
+    """Whether a commit of this change removes the path."""
     return not _is_recorded(change.after)
 
 
 def combined_content(before: bytes, committed: bytes, after: bytes) -> bytes | None:
-    """What is committed of a file with uncommitted changes: what was published and no more.
+    """Committed content of a file with uncommitted changes: only the published part is added.
 
-    `before` and `after` are the file around the publication, `committed` is the last commit's.
-    None if the two changes cannot be told apart.
+    `before` and `after` surround the publish. None if the changes cannot be separated.
     """
     if not all(map(is_text, (before, committed, after))):
         return None
@@ -106,7 +101,10 @@ def combined_content(before: bytes, committed: bytes, after: bytes) -> bytes | N
 
 
 def index_lines(entries: Mapping[bytes, TreeEntry | None], *, object_digits: int) -> bytes:
-    """Input of `git update-index -z --index-info`; removals come first, to make room."""
+    """Input of `git update-index -z --index-info`.
+
+    Removals come first, so that a file can become a directory.
+    """
     nothing = b"0" * object_digits
     gone = (path for path, entry in entries.items() if entry is None)
     there = ((path, entry) for path, entry in entries.items() if entry is not None)
@@ -119,7 +117,7 @@ def index_lines(entries: Mapping[bytes, TreeEntry | None], *, object_digits: int
 
 
 def listed_index(listing: bytes) -> Iterator[tuple[bytes, TreeEntry | None]]:
-    """Paths and entries in the output of `git ls-files --stage -z`; None for an unmerged path."""
+    """Parse `git ls-files --stage -z`; None for an unmerged path."""
     for item in listing.split(b"\0"):
         head, _, path = item.partition(b"\t")
         if path:
@@ -128,7 +126,7 @@ def listed_index(listing: bytes) -> Iterator[tuple[bytes, TreeEntry | None]]:
 
 
 def differences(listing: bytes) -> Iterator[Difference]:
-    """What the output of `git diff-tree -r -z --no-renames` says."""
+    """Parse `git diff-tree -r -z --no-renames`."""
     fields = listing.split(b"\0")
     for head, path in zip(fields[::2], fields[1::2], strict=False):
         if not head.startswith(b":"):
@@ -144,9 +142,9 @@ def differences(listing: bytes) -> Iterator[Difference]:
 def following(
     staged: Mapping[bytes, TreeEntry | None], changes: Iterable[Difference]
 ) -> dict[bytes, TreeEntry | None]:
-    """The index entries that go along with a commit: those that were as the last commit had them.
+    """Index entries to update with a commit: those that equalled the old one.
 
-    A path at which something else is staged, or that is unmerged, keeps what it has.
+    Staged and unmerged paths stay.
     """
     return {
         each.path: each.after
@@ -157,7 +155,7 @@ def following(
 
 
 def default_message(paths: Sequence[RelativePath]) -> str:
-    """What a commit is called if nobody says: the first files that it changes."""
+    """Default commit message: the first changed files."""
     named = ", ".join(str(path) for path in paths[:_NAMED_MAX])
     more = len(paths) - _NAMED_MAX
     return f"Publish {named}" + (f" and {more:,} more" if more > 0 else "")
@@ -178,18 +176,13 @@ _TABLE: Final = re.compile(r"tables\.list|[0-9A-Za-z-]+\.ref")
 
 
 class CommitLine(NamedTuple):
-    """One commit in a list."""
-
     id: str
     author: str
     subject: str
 
 
 class FileCount(NamedTuple):
-    """How many lines of a file commits add and remove; None for a file that is not text.
-
-    `notes` say what the lines do not.
-    """
+    """Added and removed lines of a file; None for binary files."""
 
     path: bytes
     added: int | None
@@ -210,18 +203,18 @@ def is_pack(name: str) -> bool:
 
 
 def is_table(name: str) -> bool:
-    """Whether a file holds refs in the format reftable."""
+    """Whether a name is of the reftable format."""
     return _TABLE.fullmatch(name) is not None
 
 
 def alternates(directory: bytes) -> bytes:
-    """The content of `objects/info/alternates` for one directory, whatever is in its name."""
+    """Content of `objects/info/alternates`, quoted."""
     quoted = directory.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
     return b'"%s"\n' % quoted
 
 
 def without(tips: Iterable[str], known: Iterable[str]) -> bytes:
-    """Input of `git rev-list --stdin`: what can be reached from tips and not from what is known."""
+    """Input of `git rev-list --stdin`: reachable from tips but not from known commits."""
     return "".join([*(f"{tip}\n" for tip in tips), *(f"^{one}\n" for one in known)]).encode()
 
 
@@ -287,7 +280,7 @@ _OWN: Final = b"""\
 
 
 def settings_in(listing: bytes) -> dict[bytes, bytes]:
-    """The last value of each key in the output of `git config --list -z`."""
+    """Parse `git config --list -z`; the last value of a key wins."""
     found: dict[bytes, bytes] = {}
     for item in listing.split(b"\0"):
         key, _, value = item.partition(b"\n")
@@ -297,7 +290,7 @@ def settings_in(listing: bytes) -> dict[bytes, bytes]:
 
 
 def unknown_extension(settings: dict[bytes, bytes]) -> str | None:
-    """A repository extension whose meaning is not known here; None if there is none."""
+    """First repository extension that is not known here."""
     for key in sorted(settings):
         if key.startswith(b"extensions.") and key not in _KEPT | _IGNORED_EXTENSIONS:
             return key.partition(b".")[2].decode("utf-8", "backslashreplace")
@@ -305,13 +298,13 @@ def unknown_extension(settings: dict[bytes, bytes]) -> str | None:
 
 
 def has_logs(settings: dict[bytes, bytes]) -> bool:
-    """Whether updates of refs are logged; git does so unless it is told otherwise."""
+    """Whether reflogs are enabled, which is the default."""
     said = settings.get(b"core.logallrefupdates", b"true").lower()
     return said not in {b"false", b"no", b"off", b"0"}
 
 
 def clean_config(settings: dict[bytes, bytes]) -> bytes:
-    """A configuration with the data of this one and none of its programs."""
+    """Configuration with only the data settings."""
     return _OWN + b"".join(_lines(settings))
 
 

@@ -1,4 +1,4 @@
-"""Run git on a person's repository so that nothing in its configuration takes effect.
+"""Run git on the user's repository without its configuration taking effect; locate git data.
 
 Hooks, filters, fsmonitor, credential and signing helpers are all named by configuration. Git reads
 it from the *common directory* of a repository, so it is given one of ours:
@@ -10,13 +10,10 @@ it from the *common directory* of a repository, so it is given one of ours:
 Locks and compare-and-swap work as ever, because they are taken on the real files. The system's and
 the person's configuration and every GIT_* variable are left out. Decision 180 has the reasons.
 
-Find git data of a project that lies outside of it, where no draft may write either.
-
-A worktree shares the data of its repository, and a submodule has it in the one that it is part of;
-both say so in a file. Only such files are read, each beneath the project. What they name is
-believed only if it looks like what it is said to be: the file may be anybody's.
-
-Say what a sandboxed command needs of git data outside of its project.
+Git data of a project can lie outside of it. A worktree shares the data of its repository, and a
+submodule has it in the one that it is part of; both say so in a file. Only such files are read,
+each beneath the project. What they name is believed only if it looks like what it is said to be:
+the file may be anybody's.
 
 A linked worktree has HEAD and its index in a directory of the repository it belongs to, and shares
 objects and refs with it. A draft covers these directories, so what is written there stays in it.
@@ -49,27 +46,25 @@ from holdfast.workbench.failures import (
 from holdfast.workbench.git.plans import clean_config, has_logs, settings_in, unknown_extension
 from holdfast.world import disk_failure
 
-# Read the few files by which git says where else it keeps its data; nothing of git is run.
-
 _GITDIR: Final = b"gitdir: "
 _SECTION: Final = re.compile(rb"\s*\[\s*([\w.-]+)")
 _PATH: Final = re.compile(rb"\s*path\s*=\s*(.*?)\s*$", re.IGNORECASE)
 
 
 def pointed_to(content: bytes) -> bytes | None:
-    """Where a `.git` that is a file says that the repository is; None if it says nothing."""
+    """Git directory named by a `.git` file; None if it names none."""
     if not content.startswith(_GITDIR):
         return None
     return _path(content.removeprefix(_GITDIR))
 
 
 def common_directory(content: bytes) -> bytes | None:
-    """Where a `commondir` says that a worktree shares its data; None if it says nothing."""
+    """Common directory named by a `commondir` file."""
     return _path(content)
 
 
 def submodules(content: bytes) -> tuple[RelativePath, ...]:
-    """Where a `.gitmodules` has submodules; what is no path below the project is passed over."""
+    """Paths of submodules in a `.gitmodules`; invalid paths are skipped."""
     found: list[RelativePath] = []
     is_inside = False
     for line in content.splitlines():
@@ -107,7 +102,7 @@ _REFTABLE: Final = b"reftable"
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A git repository: its own directory, the one it shares with worktrees, its working tree."""
+    """Git directory, common directory and working tree."""
 
     directory: Path
     common: Path
@@ -119,7 +114,7 @@ class Repository:
 
 
 def find_repository(project: Path) -> Repository:
-    """The repository that a directory is in; git is not run. Raises GitRepositoryMissing."""
+    """Find the repository of a directory without running git; raises GitRepositoryMissing."""
     for top in (project, *project.parents):
         directory = _git_directory(top)
         if directory is not None:
@@ -130,7 +125,7 @@ def find_repository(project: Path) -> Repository:
 
 
 def common_of(directory: Path) -> Path:
-    """The directory in which a git directory has its objects and refs."""
+    """Common directory of a git directory."""
     with suppress(OSError), open(directory / "commondir", "rb") as file:
         shared = common_directory(file.read(_FILE_BYTES_MAX))
         if shared is not None:
@@ -155,10 +150,7 @@ def _git_directory(top: Path) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """Git with one object store and one set of refs, and a configuration that is ours.
-
-    `scratch` is a directory for temporary files.
-    """
+    """Git with a clean configuration; `scratch` is for temporary files."""
 
     program: str
     scratch: Path
@@ -171,7 +163,7 @@ class Git:
         also: Mapping[str, str] | None = None,
         statuses: tuple[int, ...] = (0,),
     ) -> bytes:
-        """The standard output of a git command; raises GitFailed for any other exit status."""
+        """Run a git command and return its stdout; raises GitFailed for other exit statuses."""
         return self.answer(*words, stdin=stdin, also=also, statuses=statuses).stdout
 
     def answer(
@@ -181,7 +173,7 @@ class Git:
         also: Mapping[str, str] | None = None,
         statuses: tuple[int, ...] = (0,),
     ) -> subprocess.CompletedProcess[bytes]:
-        """The same with its exit status."""
+        """Like `run`, with the exit status."""
         name = os.fsdecode(words[0])
         try:
             done = subprocess.run(
@@ -205,7 +197,7 @@ class Git:
 
 
 def reason_in(done: subprocess.CompletedProcess[bytes]) -> str:
-    """What git said about its failure, in a line."""
+    """Error message of git, on one line."""
     said = " ".join(done.stderr.decode("utf-8", "backslashreplace").split())
     return said[:_REASON_CHARS_MAX] or f"exit status {done.returncode}"
 
@@ -213,9 +205,9 @@ def reason_in(done: subprocess.CompletedProcess[bytes]) -> str:
 def ask_git(
     repository: Repository, scratch: Path, *words: str
 ) -> subprocess.CompletedProcess[bytes]:
-    """What git says with the configuration and the environment of the person.
+    """Run git with the user's configuration and environment.
 
-    Only for commands that read settings: those run nothing.
+    Only for commands that read settings, which run no programs.
     """
     command = [git_program(), f"--git-dir={repository.directory}", *words]
     try:
@@ -232,16 +224,16 @@ def ask_git(
 
 
 def git_program() -> str:
-    """Where git is; raises GitUnavailable."""
+    """Path of git; raises GitUnavailable."""
     found = shutil.which("git")
     if found is None:
-        raise GitUnavailable(reason="there is no program of that name")
+        raise GitUnavailable(reason="git is not installed")
     return found
 
 
 @contextmanager
 def scratch_in(directory: Path) -> Generator[Path]:
-    """A directory for temporary files, also rid of those that a kill left behind."""
+    """Temporary directory; leftovers of killed processes are removed."""
     try:
         for each in directory.glob(f"{SCRATCH_PREFIX}*"):
             shutil.rmtree(each, ignore_errors=True)
@@ -255,7 +247,7 @@ def scratch_in(directory: Path) -> Generator[Path]:
 
 
 def clean_environment(scratch: Path) -> dict[str, str]:
-    """The variables git is given: none of the caller's, and no configuration but its own."""
+    """Environment for git without the caller's variables and configuration."""
     return {
         "GIT_ATTR_NOSYSTEM": "1",
         "GIT_CEILING_DIRECTORIES": str(scratch.parent),
@@ -273,9 +265,9 @@ def clean_environment(scratch: Path) -> dict[str, str]:
 
 
 def repository_settings(program: str, scratch: Path, repository: Repository) -> dict[bytes, bytes]:
-    """What a repository itself has configured, includes left out; reading it runs nothing.
+    """Settings of a repository itself, without includes; runs no program.
 
-    Raises GitRepositoryRefused if it is of a kind that is not known here.
+    Raises GitRepositoryRefused for an unknown format.
     """
     git = Git(program, scratch, clean_environment(scratch))
     where = repository.common / "config"
@@ -291,9 +283,9 @@ def repository_settings(program: str, scratch: Path, repository: Repository) -> 
 
 
 def clean_git(repository: Repository, scratch: Path) -> Git:
-    """Git on a repository, with nothing of its configuration in effect.
+    """Git on a repository with a clean configuration.
 
-    Raises GitRepositoryRefused if the repository is of a kind that is not known here.
+    Raises GitRepositoryRefused for an unknown format.
     """
     program = git_program()
     settings = repository_settings(program, scratch, repository)
@@ -309,7 +301,7 @@ def clean_git(repository: Repository, scratch: Path) -> Git:
         )
     except OSError as error:
         raise disk_failure(error, path=str(common)) from error
-    # One stack of tables must not be opened as two, once for the worktree and once for all.
+    # With reftable, worktree and common directory would open one stack twice.
     is_one = is_reftable and not repository.is_linked_worktree
     return Git(
         program,
@@ -342,9 +334,9 @@ _REPOSITORIES_MAX = 1000
 
 
 def git_data_elsewhere(project: Path) -> tuple[str, ...]:
-    """Directories outside of a project that hold git data of it, none inside of another, sorted.
+    """Directories outside of a project that hold its git data, sorted.
 
-    Raises WorktreeUncovered if one of them cannot be covered.
+    Raises WorktreeUncovered if one cannot be covered.
     """
     within = os.path.realpath(project)
     found = {each for each in _repositories(within) if not is_within(each, (within,))}
@@ -358,7 +350,7 @@ def git_data_elsewhere(project: Path) -> tuple[str, ...]:
 
 
 def _repositories(project: str) -> Iterator[str]:
-    """Every repository that a project, or a submodule of it, says it keeps its data in."""
+    """Git directories of a project and its submodules."""
     try:
         root = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -372,7 +364,7 @@ def _repositories(project: str) -> Iterator[str]:
 
 
 def _checkouts(root: int) -> Iterator[bytes]:
-    """Where a repository is checked out: at the top, and where its submodules say."""
+    """Paths of checkouts: the top, and its submodules."""
     ahead = [b""]
     for _ in range(_REPOSITORIES_MAX):
         if not ahead:
@@ -396,7 +388,7 @@ def _data_of(root: int, checkout: bytes, where: str) -> Iterator[str]:
 
 
 def _repository(directory: str) -> Iterator[str]:
-    """A directory of git, and the one that it shares data with."""
+    """A git directory and its common directory."""
     if not os.path.isfile(os.path.join(directory, "HEAD")):
         return
     yield directory

@@ -1,7 +1,6 @@
-"""Check a batch of file changes against a draft: all of it fits, or none of it is done.
+"""Plan a batch of file changes against a draft: all of it fits, or it is refused. Pure.
 
-The changes of a batch follow one another: what an earlier one made, a later one finds. What comes
-out is one change for each path, which a transaction brings about as a whole.
+Steps build on each other. The result is one change for each path, for a transaction.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _NEW_DIRECTORY: Final = PathEntry(EntryKind.DIRECTORY, 0o755)
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Something new, where nothing is; directories on the way are made."""
+    """Create an entry; missing parent directories are created."""
 
     path: RelativePath
     entry: PathEntry
@@ -32,7 +31,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Other bytes in a file that is there; with `expected`, only if it still has these."""
+    """Replace the content of a file; with `expected`, only if it has that hash."""
 
     path: RelativePath
     content: bytes
@@ -42,14 +41,14 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class DeletePath:
-    """Nothing any more where a file or an empty directory is."""
+    """Delete a file or an empty directory."""
 
     path: RelativePath
 
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """Another name, where nothing is, for a file or a directory with all that is in it."""
+    """Rename a file or a directory with its contents, to an unused path."""
 
     path: RelativePath
     target: RelativePath
@@ -57,7 +56,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Chmod:
-    """Another mode for a file or a directory."""
+    """Change the mode of a file or directory."""
 
     path: RelativePath
     mode: int
@@ -67,18 +66,18 @@ BatchStep = Create | Update | DeletePath | Rename | Chmod
 
 
 class BatchRetry(StrEnum):
-    """What is to be done with a batch that was begun before."""
+    """How to continue a batch that was begun before."""
 
     APPLY = "apply"  # the draft is as it was
-    DONE = "done"  # it is as the batch left it: only the word of it was lost
+    DONE = "done"  # already applied; only the event is missing
 
 
 class _UnfitError(ValueError):
-    """A step does not fit, in words; it never leaves this module."""
+    """A step does not fit; internal to this module."""
 
 
 def changes_of(steps: Sequence[BatchStep], draft: Tree) -> tuple[PathChange, ...]:
-    """What a batch does to a draft, for each path; refused, with every reason, if it cannot be."""
+    """Return the changes of a batch; raises BatchRefused with every reason."""
     staged = _Staged(draft)
     reasons: list[str] = []
     for number, step in enumerate(steps, start=1):
@@ -92,7 +91,7 @@ def changes_of(steps: Sequence[BatchStep], draft: Tree) -> tuple[PathChange, ...
 
 
 def check_retry(changes: Iterable[PathChange], draft: Tree) -> BatchRetry:
-    """Whether a batch still fits the draft it was made for; stale, with the paths, if not."""
+    """Compare a begun batch with the draft; raises BatchStale with the differing paths."""
     changes = tuple(changes)
     if all(draft.get(change.path) == change.before for change in changes):
         return BatchRetry.APPLY
@@ -103,7 +102,7 @@ def check_retry(changes: Iterable[PathChange], draft: Tree) -> BatchRetry:
 
 
 class _Staged:
-    """A draft with the steps so far, of which only the differences are held."""
+    """The draft with the steps so far, as differences."""
 
     def __init__(self, draft: Tree) -> None:
         self._draft = draft
@@ -124,7 +123,7 @@ class _Staged:
                 self._new[path] = entry
             case Update(path, content, size, expected):
                 found = self._found(path)
-                _require(found.kind is EntryKind.FILE, "it is no file")
+                _require(found.kind is EntryKind.FILE, "it is not a file")
                 _require(expected in (None, found.content), "it is not as expected")
                 self._new[path] = replace(found, content=content, size=size)
             case DeletePath(path):
@@ -136,7 +135,7 @@ class _Staged:
             case Chmod(path, mode):
                 found = self._found(path)
                 _require(found.kind is not EntryKind.LINK, "a link has no mode")
-                _require(0 <= mode <= _MODE_MAX, "there is no such mode")
+                _require(0 <= mode <= _MODE_MAX, "the mode is not valid")
                 self._new[path] = replace(found, mode=mode)
 
     def _rename(self, path: RelativePath, target: RelativePath) -> None:
@@ -146,7 +145,7 @@ class _Staged:
         moved = {path: found, **self._below(path)}
         _require(
             all(entry.kind is not EntryKind.SPECIAL for entry in moved.values()),
-            "there is something in it that cannot be kept",
+            "it contains a path that cannot be stored",
         )
         self._new |= dict.fromkeys(moved)
         for one, entry in moved.items():
@@ -159,7 +158,7 @@ class _Staged:
         found = self._get(path)
         if found is None:
             raise _UnfitError("nothing is there")
-        _require(found.kind is not EntryKind.SPECIAL, "it is no file, link or directory")
+        _require(found.kind is not EntryKind.SPECIAL, "it is not a file, link or directory")
         return found
 
     def _make_room(self, path: RelativePath) -> None:
@@ -170,7 +169,7 @@ class _Staged:
             missing.append(parent)
             parent = parent.parent
         above = self._get(parent) if parent is not None else None
-        _require(above is None or above.is_directory, f"{parent} is no directory")
+        _require(above is None or above.is_directory, f"{parent} is not a directory")
         self._new |= dict.fromkeys(missing, _NEW_DIRECTORY)
 
     def _below(self, path: RelativePath) -> dict[RelativePath, PathEntry]:

@@ -1,4 +1,4 @@
-"""Bring a set of file changes into a draft, all of it or nothing, and never twice."""
+"""Apply a batch of file changes to a draft, atomically and at most once."""
 
 from __future__ import annotations
 
@@ -47,8 +47,6 @@ from holdfast.workbench.store.tree_queries import entries_below, store_contents
 from holdfast.workbench.transaction.machine import Facts, TransactionResult
 from holdfast.world.failures import DiskFull, DiskQuota
 
-# What is left to do once a draft was changed: it comes too late to take the change back.
-
 Answer = TypeVar("Answer")
 
 
@@ -67,12 +65,12 @@ def after_change(
 
 
 BEGUN, APPLIED, FAILED = "begun", "applied", "failed"
-"""What became of a try; one that only began was killed."""
+"""Result of an attempt; one that stayed `begun` was killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file where nothing is; directories on the way are made."""
+    """Create a file; missing parent directories are created."""
 
     path: RelativePath
     data: bytes
@@ -81,23 +79,19 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class NewDirectory:
-    """A directory where nothing is."""
-
     path: RelativePath
     mode: int = 0o755
 
 
 @dataclass(frozen=True, slots=True)
 class NewLink:
-    """A symbolic link where nothing is."""
-
     path: RelativePath
     target: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class NewContent:
-    """Other bytes in a file that is there; with `expected`, only if it has these now."""
+    """Replace the content of a file; with `expected`, only if it has that content."""
 
     path: RelativePath
     data: bytes
@@ -110,7 +104,7 @@ FileStep = NewFile | NewDirectory | NewLink | NewContent | DeletePath | Rename |
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """The draft that a batch went into, and the revision that it left."""
+    """The changed draft, and its new revision."""
 
     draft: Draft
     revision: Revision
@@ -119,11 +113,10 @@ class Applied:
 def apply(
     workbench: Workbench, draft: str | None, steps: Sequence[FileStep], key: str | None = None
 ) -> Applied:
-    """Make all changes of a batch in a draft, or none; without a draft, one is made for it.
+    """Make all changes of a batch in a draft, or none; without a draft, create one.
 
-    Said again with the same key it is done once; if it was tried before and failed, it is checked
-    again, and BatchStale if the draft is no longer what it was made for. Raises BatchRefused, with
-    every reason, if it does not fit.
+    A batch with the same key is applied once; a failed one is checked again, and raises BatchStale
+    if the draft has changed. Raises BatchRefused with all reasons if it does not fit.
     """
     with workbench.locked() as (handle, _):
         done = facts_of(handle, OperationKind.BATCH, key)
@@ -153,14 +146,14 @@ def _tried(handle: WorkbenchHandle, draft: Draft, steps: Sequence[FileStep], key
             handle.records.attempt(attempt)
             applied = _made(handle, view, state, changes, key)
         except Failure as failure:
-            with suppress(Failure):  # the failure matters more than that it is written down
+            with suppress(Failure):  # must not mask the failure
                 failed = msgspec.structs.replace(attempt, outcome=FAILED, failure=failure.code)
                 handle.records.attempt(failed)
                 facts = {"draft": draft.id, "batch": key, "error": redacted_wire(failure)}
                 handle.records.note("apply_failed", facts)
             raise
     after = applied.revision.checkpoint
-    with suppress(Failure):  # it is done, and that it was begun is written down
+    with suppress(Failure):  # the batch is applied; its begin is recorded
         handle.records.attempt(msgspec.structs.replace(attempt, outcome=APPLIED, after=after))
     return applied
 
@@ -190,7 +183,7 @@ def _made(
 
 
 def _applied(handle: WorkbenchHandle, facts: Facts) -> Applied:
-    """What came of a batch that is done already; whoever did it may have died right after."""
+    """Result of a batch that is already done; its revision may be missing after a crash."""
     draft = handle.drafts.find(str(facts["draft"]))
     number = number_in(facts, "revision")
     revision = next((each for each in draft.revisions if each.number == number), None)
@@ -211,7 +204,7 @@ def _revised(
 def _planned(
     handle: WorkbenchHandle, ours: Checkpoint, steps: Sequence[FileStep], key: str
 ) -> tuple[PathChange, ...]:
-    """What the batch changes; one that was begun before must find what it found then."""
+    """Changes of the batch; a repeated one is planned on the draft of its first attempt."""
     spelled = _spelled(handle, steps)
     tries = [each for each in handle.records.attempts() if each.batch == key]
     begun = next((each.before for each in tries if each.outcome == BEGUN), None)
@@ -224,7 +217,7 @@ def _planned(
 
 
 def _stamped(handle: WorkbenchHandle, changes: tuple[PathChange, ...]) -> tuple[PathChange, ...]:
-    """The same, with the time of now wherever a file becomes another one: tools look at that."""
+    """Set the mtime of written files to now: build tools compare it."""
     now_ns = int(handle.context.ports.clock.now() * 1e9)
     return tuple(
         PathChange(each.path, each.before, msgspec.structs.replace(each.after, mtime_ns=now_ns))
@@ -236,12 +229,12 @@ def _stamped(handle: WorkbenchHandle, changes: tuple[PathChange, ...]) -> tuple[
 
 def _is_written(before: PathEntry | None, after: PathEntry) -> bool:
     if before is None or after.mtime_ns == 0:
-        return after.mtime_ns == 0  # what was renamed keeps its time
+        return after.mtime_ns == 0  # a renamed file keeps its mtime
     return before.content != after.content
 
 
 def _spelled(handle: WorkbenchHandle, steps: Sequence[FileStep]) -> list[BatchStep]:
-    """The changes as the core has them: with contents by their names, which are in the store."""
+    """Steps with contents replaced by their hashes in the store."""
     data = [step.data for step in steps if isinstance(step, NewFile | NewContent)]
     kept = iter(store_contents(handle.store, data))
     return [_step(step, kept) for step in steps]
@@ -267,7 +260,7 @@ def _step(step: FileStep, kept: Iterator[tuple[bytes, int]]) -> BatchStep:
 def _reached(
     handle: WorkbenchHandle, ours: Checkpoint, steps: Sequence[BatchStep]
 ) -> dict[RelativePath, PathEntry]:
-    """Of the draft, what these changes can meet with."""
+    """Entries of the draft that the steps can affect."""
     found: dict[RelativePath, PathEntry] = {}
     named = {path for step in steps for path in _paths(step)}
     above = {each for path in named for each in above_of(path)}

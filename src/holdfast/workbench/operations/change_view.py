@@ -1,8 +1,7 @@
-"""Show changes to people and to `git apply`: lines, link targets, types, modes, attributes.
+"""Show changes to people, and write them as patches for `git apply`.
 
-There are two forms of one patch. What people read is bounded: of a long change the rest is counted,
-and binary content is only named. What a program applies is whole, and is written to a file, because
-it may be longer than the memory.
+The view for people is bounded: long diffs are cut and counted, binary content is only named. A
+patch is complete and written to a file, because it may exceed memory.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ from holdfast.workbench.store.store import Store
 from holdfast.workbench.store.tree_queries import text_of
 
 Marker = Callable[[PathChange], str]
-"""Why what stands at a path after a change runs by itself; nothing if it does not."""
+"""Returns why a changed file runs by itself; empty if it does not."""
 
 
 def marked_by_name(change: PathChange) -> str:
-    """The mark that the name of a file alone gives it."""
+    """Return the reason that follows from the name alone."""
     after = change.after
     if after is None or after.kind not in (EntryKind.FILE, EntryKind.LINK):
         return ""
@@ -45,11 +44,10 @@ def marked_by_name(change: PathChange) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDiff:
-    """What changed at one path: what was there, what is, and of a text how, line by line.
+    """Change of one path, with a line diff for texts.
 
-    Its hunks have numbers, from 1 to `hunks`, by which they can be published one by one. `text` is
-    its patch as people read it, empty for what git does not know; what is too long is counted, not
-    shown. `notes` say what the lines do not, `runs` is why it runs by itself, if it does.
+    Hunks are numbered from 1 to `hunks`. `text` is the bounded patch, empty for what git does not
+    track. `notes` describe what lines do not show; `runs` is why the file runs by itself.
     """
 
     path: RelativePath
@@ -68,14 +66,14 @@ class FileDiff:
 def file_diffs(
     store: Store, changes: Iterable[PathChange], marker: Marker = marked_by_name
 ) -> tuple[FileDiff, ...]:
-    """Changes as people read them."""
+    """Changes for people."""
     return tuple(_file_diff(store, change, marker(change)) for change in changes)
 
 
 def write_patch(
     store: Store, changes: Iterable[PathChange], out: BinaryIO, marker: Marker = marked_by_name
 ) -> None:
-    """Write changes as one patch for `git apply`; what git does not know is told in comments."""
+    """Write changes as one patch for `git apply`; others become comments."""
     for change in changes:
         name = printable(str(change.path))
         for note in _all_notes(change, marker(change)):
@@ -88,7 +86,7 @@ def write_patch(
 
 
 def _all_notes(change: PathChange, runs: str) -> Iterator[str]:
-    """The notes on a change, with a word on what a patch cannot hold."""
+    """Notes on a change, including what a patch cannot represent."""
     before, after = change.before, change.after
     for word, one, other in (("added", after, before), ("deleted", before, after)):
         if one is not None and git_mode(one) is None and (other is None or one.kind != other.kind):
@@ -99,12 +97,12 @@ def _all_notes(change: PathChange, runs: str) -> Iterator[str]:
 
 
 def _is_applied(change: PathChange) -> bool:
-    """Whether `git apply` takes a patch of this change."""
+    """Whether `git apply` accepts a patch of this change."""
     return all(is_accepted(change.path, git_mode(one)) for one in (change.before, change.after))
 
 
 def _parts(change: PathChange) -> Iterator[PathChange]:
-    """A change as git has it: another type is a deletion and an addition."""
+    """Split a change of type into a deletion and an addition."""
     old, new = git_mode(change.before), git_mode(change.after)
     if old is not None and new is not None and is_same_type(old, new):
         if old != new or _content(change.before) != _content(change.after):
@@ -121,7 +119,7 @@ def _content(entry: PathEntry | None) -> bytes:
 
 
 def _file_diff(store: Store, change: PathChange, runs: str) -> FileDiff:
-    """One change, in as many lines as people read at once."""
+    """A change, bounded for people."""
     before, after = change.before, change.after
     text, total, is_binary = b"", UnifiedDiff(b""), False
     for part in _parts(change):
@@ -168,14 +166,14 @@ def _side(entry: PathEntry | None, blob: bytes = b"") -> PatchSide | None:
 
 
 def _lines_of(store: Store, entry: PathEntry | None) -> bytes | None:
-    """What git takes for the content; None if it is too long to be looked at line by line."""
+    """Content as git sees it; None if it is too large for a line diff."""
     if entry is None:
         return b""
     return entry.target if entry.kind is EntryKind.LINK else text_of(store, entry)
 
 
 def _whole(store: Store, part: PathChange) -> Iterator[bytes]:
-    """The whole patch of one path, in pieces of whole lines."""
+    """Complete patch of one path."""
     sides = [
         _side(one, blob_id(_size(one), _chunks(store, one)) if one else b"")
         for one in (part.before, part.after)

@@ -1,4 +1,4 @@
-"""Checkpoints of a project: made, listed, shown, compared and tidied up."""
+"""Operations on checkpoints: create, list, show, compare, prune."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from holdfast.workbench.store.pruning import KEEP_MIN, Pruned, Usage, load, prun
 from holdfast.workbench.store.store import CheckpointSource
 from holdfast.workbench.store.tree_queries import find_checkpoint
 
-_SLACK_SHARE = 5  # so that not every checkpoint is paid for with a pruning
+_SLACK_SHARE = 5  # hysteresis: not every checkpoint triggers a pruning
 _OPERATIONS_BETWEEN = 8
 NOW = "now"
-"""In place of a checkpoint: the project as it is."""
+"""Stands for the current project instead of a checkpoint id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCheckpoint:
-    """A checkpoint, and every path that it does not cover, with the reason."""
+    """A checkpoint with its uncovered paths."""
 
     checkpoint: Checkpoint
     uncovered: tuple[UncoveredPath, ...]
@@ -38,7 +38,7 @@ class ShownCheckpoint:
 def checkpoint(
     workbench: Workbench, message: str = "", occasion: Occasion = Occasion.MANUAL
 ) -> Checkpoint:
-    """Keep the project as it is; durable when it returns."""
+    """Make a checkpoint of the project; durable on return."""
     with workbench.locked() as (handle, _):
         subject = CheckpointSource(
             handle.context.project, PUBLISHED, on_progress=handle.context.on_progress
@@ -51,7 +51,7 @@ def checkpoint(
 
 
 def checkpoints(workbench: Workbench, *, of_drafts: bool = False) -> tuple[Checkpoint, ...]:
-    """The checkpoints of the project, the newest first; those of its drafts, too, if asked for."""
+    """Checkpoints of the project, newest first; with `of_drafts`, those of drafts, too."""
     if not workbench.is_used:
         return ()
     with workbench.locked() as (handle, _):
@@ -60,7 +60,7 @@ def checkpoints(workbench: Workbench, *, of_drafts: bool = False) -> tuple[Check
 
 
 def show(workbench: Workbench, id: str) -> ShownCheckpoint:
-    """A checkpoint, by its id or the beginning of just one."""
+    """Return a checkpoint by id or unique prefix."""
     with workbench.locked() as (handle, _):
         found = find_checkpoint(handle.store, id)
         return ShownCheckpoint(checkpoint=found, uncovered=handle.store.uncovered(found))
@@ -74,9 +74,9 @@ def compare(
     *,
     patch: BinaryIO | None = None,
 ) -> tuple[FileDiff, ...]:
-    """What differs between two checkpoints, or between one and the project as it is now.
+    """Compare two checkpoints, or one with the current project.
 
-    `patch` is a file that gets all of it in the form that `git apply` takes.
+    A `patch` file receives the changes for `git apply`.
     """
     only = frozenset(paths) or None
     with workbench.locked() as (handle, _):
@@ -92,7 +92,7 @@ def compare(
 
 
 def recover(workbench: Workbench) -> tuple[Recovered, ...]:
-    """Finish or undo what was interrupted, as holding the workbench does by itself; say which."""
+    """Recover interrupted transactions, as every opening does; return them."""
     if not workbench.is_used:
         return ()
     with workbench.locked() as (_, recovered):
@@ -100,7 +100,7 @@ def recover(workbench: Workbench) -> tuple[Recovered, ...]:
 
 
 def storage_use(workbench: Workbench) -> Usage:
-    """How much room is taken by what is kept of the project."""
+    """Disk usage of a project."""
     with workbench.locked() as (handle, _):
         return usage(handle.store)
 
@@ -112,9 +112,9 @@ def prune_checkpoints(
     with_manual: bool = False,
     is_trial: bool = False,
 ) -> Pruned:
-    """Remove old checkpoints, but none that a draft builds on; a trial only says which.
+    """Remove old checkpoints that no draft depends on; manual ones only `with_manual`.
 
-    Those that a person made by hand go only `with_manual`.
+    A trial changes nothing.
     """
     with workbench.locked() as (handle, _):
         pruned = prune(
@@ -136,10 +136,7 @@ def prune_checkpoints(
 
 
 def prune_after_operation(handle: WorkbenchHandle, keep_min: int = KEEP_MIN) -> None:
-    """Let old checkpoints go if there are too many; who does much in one hold asks only at times.
-
-    What comes with a few deeds more is far less than what may stay anyway.
-    """
+    """Prune if there are too many checkpoints, on every eighth operation of a handle."""
     if next(handle.operation_numbers) % _OPERATIONS_BETWEEN == 0:
         prune_surplus(handle, keep_min)
 
@@ -147,11 +144,10 @@ def prune_after_operation(handle: WorkbenchHandle, keep_min: int = KEEP_MIN) -> 
 def prune_surplus(
     handle: WorkbenchHandle, keep_min: int = KEEP_MIN, quota_bytes: int | None = None
 ) -> None:
-    """Let old checkpoints go by themselves once there are many more than enough, or too large.
+    """Prune when well above the limits, with some slack for the next operations.
 
-    As much goes as makes room for a while. What then is still too large stays so: it is not tried
-    again before more has come. It is only tidying: that it fails is no reason to say that what was
-    done before it did.
+    If the store stays above its quota, the remaining size is recorded and pruning waits for growth.
+    Errors are ignored: the preceding operation has succeeded.
     """
     with suppress(Failure, OSError):
         use = load(handle.store)
@@ -159,7 +155,7 @@ def prune_surplus(
         many = keep_min + keep_min // _SLACK_SHARE
         is_over = use.kept_bytes > quota and use.kept_bytes > _stayed_and_more(handle)
         if use.checkpoints <= many and not is_over:
-            return  # the drafts need not be asked
+            return  # cheap exit without reading the drafts
         in_use = handle.in_use()
         if use.checkpoints - len(in_use) > many or is_over:
             pruned = prune(
@@ -172,7 +168,7 @@ def prune_surplus(
 
 
 def _stayed(handle: WorkbenchHandle) -> Path:
-    """Where it is written down how much stayed when it was last tidied; nothing depends on it."""
+    """File with the size after the last pruning; a hint only."""
     return handle.context.directory / "stayed"
 
 
@@ -187,7 +183,7 @@ def _stayed_and_more(handle: WorkbenchHandle) -> int:
 def checkpoint_before(
     handle: WorkbenchHandle, theirs: Checkpoint, occasion: Occasion, message: str
 ) -> Checkpoint:
-    """A checkpoint of the project as it was just seen, without which nothing is done to it."""
+    """Record a checkpoint of the scanned project; raises CheckpointCreateFailed."""
     try:
         return handle.store.record_checkpoint(theirs, occasion, message)
     except Failure as failure:

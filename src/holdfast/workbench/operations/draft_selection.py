@@ -1,7 +1,7 @@
-"""Tell drafts in which something was changed from those in which nothing was.
+"""Select drafts with changes, and clean up those without.
 
-A draft without changes is in no list and is never the default: every session begins with one. Its
-place is ended when nothing is inside, and it is removed when its session ends.
+A draft without changes is not listed and never the default: every session starts with one. Its
+place is ended when no process is inside, and it is removed when its session ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from holdfast.workbench.operations.open import Workbench
 from holdfast.workbench.operations.recovery import opened
 from holdfast.workbench.scan.file_content import raise_resource_error
 
-_INDEX = RelativePath.of(".git/index")  # `git status` writes it; what is staged is in other files
+_INDEX = RelativePath.of(".git/index")  # rewritten by `git status`, without a change of content
 
 
 def resolve_draft(
@@ -34,10 +34,10 @@ def resolve_draft(
     with_git: bool = False,
     with_ignored: bool = False,
 ) -> Draft:
-    """The draft of an id; without one, the only draft with changes, else the newest.
+    """Return a draft by id; without id, the only changed draft, else the newest.
 
-    Drafts with changes that a publication leaves out are meant only if no other has changes.
-    Raises DraftAmbiguous if several may be meant, DraftMissing if there is no draft.
+    Drafts with only unpublishable changes count if no other has changes. Raises DraftAmbiguous or
+    DraftMissing.
     """
     if draft is not None:
         return handle.drafts.find(draft)
@@ -52,7 +52,7 @@ def resolve_draft(
 
 
 def changed_drafts(workbench: Workbench) -> tuple[Draft, ...]:
-    """The drafts of the project in which something was changed, the oldest first."""
+    """Drafts with changes, oldest first."""
     if not workbench.is_used:
         return ()
     with workbench.locked() as (handle, _):
@@ -62,10 +62,10 @@ def changed_drafts(workbench: Workbench) -> tuple[Draft, ...]:
 def default_drafts(
     workbench: Workbench, *, with_git: bool = False, with_ignored: bool = False
 ) -> tuple[Draft, ...]:
-    """The drafts that a command may mean that names none, the oldest first.
+    """Drafts that a command without draft id can refer to, oldest first.
 
-    All with something to publish; if there is none, all with something that is not published
-    unless it is asked for: what git ignores, the project's own repository.
+    All with publishable changes; if there are none, those with changes that need an option to be
+    published.
     """
     if not workbench.is_used:
         return ()
@@ -90,7 +90,7 @@ def _candidates(
 def _is_publishable(
     handle: WorkbenchHandle, draft: Draft, *, with_git: bool, with_ignored: bool
 ) -> bool:
-    """Whether a publication would take anything of a draft, or fail because of it."""
+    """Whether a publish would apply or refuse anything of a draft."""
     try:
         with opened(handle, draft) as view:
             state = draft_state(handle, view, draft)
@@ -107,14 +107,14 @@ def _is_publishable(
 
 
 def changed_in(handle: WorkbenchHandle) -> tuple[Draft, ...]:
-    """The drafts in which something was changed, the oldest first."""
+    """Drafts with changes, oldest first."""
     return tuple(each for each in handle.drafts.all() if is_changed(handle, each))
 
 
 def is_changed(handle: WorkbenchHandle, draft: Draft) -> bool:
-    """Whether a draft differs from its project; an empty layer is told without opening it.
+    """Whether a draft differs from its project.
 
-    One that cannot be looked at, wholly or in part, is taken for changed: nothing may be lost.
+    An unreadable one counts as changed, so that nothing is lost.
     """
     if not _is_written(handle, draft):
         return False
@@ -131,17 +131,17 @@ def is_changed(handle: WorkbenchHandle, draft: Draft) -> bool:
 
 
 def _is_obstructed(state: DraftState) -> bool:
-    """Whether the project has something that cannot be looked at where the draft has something."""
+    """Whether the project has an uncovered path where the draft has an entry."""
     return any(each.reason is ConflictReason.NOT_COVERED for each in state.decided().values())
 
 
 def is_relevant(change: PathChange) -> bool:
-    """Whether a change makes a draft one that has changes."""
+    """Whether a change counts as a change of the draft."""
     return change.path != _INDEX
 
 
 def discard_unchanged(workbench: Workbench, draft: str) -> bool:
-    """Remove a draft if nothing was changed in it and nothing is inside; say whether it is gone."""
+    """Remove a draft without changes and processes; return whether it is gone."""
     with workbench.locked() as (handle, _):
         try:
             found = handle.drafts.find(draft)
@@ -155,17 +155,17 @@ def discard_unchanged(workbench: Workbench, draft: str) -> bool:
 
 
 def release_unchanged(handle: WorkbenchHandle) -> None:
-    """End the places of drafts in which nothing was written and nothing is inside."""
+    """End the places of drafts without written files and processes."""
     for draft in handle.drafts.all():
         if draft.mode is not DraftMode.OVERLAY or _is_written(handle, draft):
             continue
-        with suppress(Failure, OSError):  # it costs a little more until the next time
+        with suppress(Failure, OSError):  # retried by the next command
             if not _is_used(handle, draft):
                 end(handle.drafts.spec(draft).directory)
 
 
 def _is_used(handle: WorkbenchHandle, draft: Draft) -> bool:
-    """Whether something is inside of a draft, or about to enter it."""
+    """Whether processes are in a draft or about to enter it."""
     if is_draft_in_use(handle.drafts.home(draft)):
         return True
     place = find(handle.drafts.spec(draft).directory) if draft.mode is DraftMode.OVERLAY else None
@@ -176,7 +176,7 @@ def _is_used(handle: WorkbenchHandle, draft: Draft) -> bool:
 
 
 def _is_written(handle: WorkbenchHandle, draft: Draft) -> bool:
-    """Whether anything is in the layers of a draft; in a copy something may always be."""
+    """Whether the upper layers have entries; always true for a copy."""
     if draft.mode is not DraftMode.OVERLAY:
         return True
     return _has_names(handle.drafts.written(draft)) or _is_written_outside(handle, draft)

@@ -1,11 +1,9 @@
-"""How a draft and its project stand to each other, as of one moment.
+"""State of a draft relative to its project, and keeping its overlay in sync with the project.
 
-What the person changed in the project shows in a layer by itself, except where the draft wrote. A
-copy, and what was written in a layer without a difference, follow here: what is in the draft as it
-was at its base becomes as it is in the project now. Wherever draft and project are the same, that
-is the base from then on; elsewhere the base stays what it was.
-
-Keep the overlay of a draft right while its project changes beneath it.
+Changes of the project show through an overlay by themselves, except at paths written in the draft.
+For a copy, and for files written without a difference, they are applied here: an entry that the
+draft has as in its base becomes the project's current one. Wherever draft and project agree, that
+becomes the base; elsewhere the base stays as it was.
 
 Theory of operation. The kernel looks a name up in both layers once and keeps what it found, as
 long as anything uses it. Changes of the lower layer under a mount are undefined in its manual; with
@@ -59,7 +57,7 @@ from holdfast.workbench.transaction.transaction import execute
 
 
 def made_in(changes: Iterable[PathChange]) -> Iterator[RelativePath]:
-    """The directories that come to be by these changes."""
+    """Yield directories that these changes create."""
     for change in changes:
         was_directory = change.before is not None and change.before.is_directory
         if change.after is not None and change.after.is_directory and not was_directory:
@@ -67,7 +65,7 @@ def made_in(changes: Iterable[PathChange]) -> Iterator[RelativePath]:
 
 
 def gone_in(changes: Iterable[PathChange]) -> Iterator[RelativePath]:
-    """The directories that are none any more after these changes."""
+    """Yield directories that these changes remove or replace."""
     return made_in(PathChange(each.path, each.after, each.before) for each in changes)
 
 
@@ -78,9 +76,9 @@ def follow_project(
     moved: tuple[PathChange, ...],
     theirs: Checkpoint,
 ) -> None:
-    """Let everything inside of a draft see the project as it is, where the draft wrote nothing.
+    """Make the overlay show the project as it is, at paths that the draft did not write.
 
-    `moved` is how the project differs from the base of the draft. For a copy nothing is done.
+    `moved` are the changes of the project since the base of the draft. Does nothing for a copy.
     """
     layer = view.layer()
     if layer is None:
@@ -104,9 +102,9 @@ def _repair(
     theirs: Checkpoint,
     stale: Iterable[RelativePath],
 ) -> None:
-    """Write the project's entries to paths at which the kernel shows others.
+    """Write the project's entries to paths at which the kernel still shows others.
 
-    If something writes there at this moment, it is left to the next time.
+    A concurrent write leaves it to the next call.
     """
     layer = view.layer()
     assert layer is not None, "only an overlay can be stale"
@@ -132,7 +130,7 @@ def _is_special(entry: PathEntry | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftChanges:
-    """A draft, what it is counted from, and what it changes of that."""
+    """A draft, its base, and its changes."""
 
     draft: Draft
     base: Checkpoint
@@ -141,15 +139,15 @@ class DraftChanges:
 
     @property
     def seal(self) -> str:
-        """What a review of this draft approves of."""
+        """Hash that a review approves."""
         return seal_of(self.changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftState(DraftChanges):
-    """The same with the project as it is now, and where all three differ.
+    """Changes of a draft with the current project, and where all three trees differ.
 
-    `uncovered` is what of the project cannot be kept, and must stay as it is.
+    `uncovered` are paths of the project that cannot be stored and must stay as they are.
     """
 
     theirs: Checkpoint
@@ -159,7 +157,7 @@ class DraftState(DraftChanges):
     def decided(
         self, *, with_git: bool = False, ignored: frozenset[RelativePath] = frozenset()
     ) -> Decisions:
-        """What a publication would do to each path; nothing to those that are ignored."""
+        """Decide what a publish would do with each path; `ignored` paths are withheld."""
         return decide_all(
             *self.trees,
             uncovered=self.uncovered,
@@ -171,9 +169,9 @@ class DraftState(DraftChanges):
 def draft_state(
     handle: WorkbenchHandle, view: DraftView, draft: Draft, theirs: Checkpoint | None = None
 ) -> DraftState:
-    """Bring a draft up to date with its project, and tell how they stand to each other.
+    """Bring a draft up to date with its project and return its state.
 
-    `theirs` is the project, if somebody has just looked at it.
+    `theirs` is a checkpoint of the project, if one was just made.
     """
     theirs = theirs or handle.look()
     draft, base = _based(handle, view, draft, theirs)
@@ -195,9 +193,9 @@ def draft_state(
 
 
 def draft_changes(handle: WorkbenchHandle, view: DraftView, draft: Draft) -> DraftChanges:
-    """What a draft that was brought up to date before changes now; the project is not looked at.
+    """Return the changes of an up-to-date draft without scanning the project.
 
-    In a layer it costs what was written.
+    Costs what was written, for an overlay.
     """
     if draft.base is None:
         return draft_state(handle, view, draft)
@@ -207,14 +205,13 @@ def draft_changes(handle: WorkbenchHandle, view: DraftView, draft: Draft) -> Dra
 
 
 def uncovered_in(handle: WorkbenchHandle, checkpoint: Checkpoint) -> frozenset[RelativePath]:
-    """The paths that a checkpoint does not cover."""
     if not checkpoint.uncovered:
         return frozenset()
     return frozenset(each.path for each in handle.store.uncovered(checkpoint))
 
 
 def unpublishable(handle: WorkbenchHandle, state: DraftState) -> tuple[UncoveredPath, ...]:
-    """What is in a draft, not in its project, and cannot be kept: so it cannot be published."""
+    """Return paths of a draft that cannot be stored and are not in the project."""
     if not state.ours.uncovered:
         return ()
     return tuple(
@@ -225,7 +222,7 @@ def unpublishable(handle: WorkbenchHandle, state: DraftState) -> tuple[Uncovered
 
 
 def _look(handle: WorkbenchHandle, view: DraftView, draft: Draft, over: Checkpoint) -> Checkpoint:
-    """Keep the draft as it is now: what was written in a layer, set into what is below it."""
+    """Make a checkpoint of the draft; for an overlay, a partial one over `over`."""
     origin = f"draft-{draft.id}"
     touched = view.touched()
     subject = CheckpointSource(
@@ -246,7 +243,7 @@ _Three = tuple[Checkpoint, Checkpoint, Checkpoint]
 def _based(
     handle: WorkbenchHandle, view: DraftView, draft: Draft, theirs: Checkpoint
 ) -> tuple[Draft, Checkpoint]:
-    """The base of a draft; one into which nothing was let yet is as it was made."""
+    """Return the base of a draft; a new draft is based on what it shows now."""
     if draft.base is not None:
         return draft, handle.store.find(draft.base)
     is_layer = view.touched() is not None
@@ -257,7 +254,7 @@ def _based(
 
 
 def _follow(handle: WorkbenchHandle, view: DraftView, draft: Draft, three: _Three) -> Checkpoint:
-    """Let the draft have what changed in the project where it changed nothing itself."""
+    """Apply project changes to the draft at paths that the draft did not change."""
     base, theirs, ours = three
     moved = handle.store.changes(base, theirs)
     hidden = uncovered_entries(handle.store, base, ours, theirs)
@@ -278,13 +275,13 @@ def _follow(handle: WorkbenchHandle, view: DraftView, draft: Draft, three: _Thre
     )
     if (
         outcome.result is not TransactionResult.FINISHED
-    ):  # somebody writes there at this moment: it can wait
+    ):  # concurrent write: the next call repeats it
         return ours
     return _look(handle, view, draft, theirs)
 
 
 def _rebased(handle: WorkbenchHandle, draft: Draft, three: _Three) -> tuple[Draft, Checkpoint]:
-    """Take the project as it is now for the base, but not where the draft differs from it."""
+    """Make the project the new base, except at paths where the draft differs from it."""
     base, theirs, ours = three
     moved = {change.path for change in handle.store.changes(base, theirs)}
     hidden = uncovered_entries(handle.store, base, theirs, ours)

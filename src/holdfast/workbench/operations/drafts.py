@@ -1,10 +1,7 @@
-"""Drafts in the hands of a person or an agent: opened, entered, discarded.
+"""Operations on drafts: open, enter, revise, undo, fork, discard.
 
-Every command that ran in one leaves a revision that one can go back to.
-
-Go back to a revision of a draft: it has the changes that it had then, and no others.
-
-What the person changed in the project since then stays, and is not taken for a change of the draft.
+Every command that ran in a draft leaves a revision. Undo restores the draft's own changes of a
+revision; changes of the project since then stay, and do not become changes of the draft.
 """
 
 from __future__ import annotations
@@ -40,9 +37,9 @@ from holdfast.world import disk_failure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnteredDraft:
-    """A draft that something may be let into, in its place, if it has one.
+    """An open draft.
 
-    `directory` is where the draft is seen: in its place where the project is, else the copy.
+    `directory` is where it is visible: the project path in its place, or the copy.
     """
 
     draft: Draft
@@ -51,7 +48,7 @@ class EnteredDraft:
 
 
 def open_draft(workbench: Workbench, mode: DraftMode | None = None) -> Draft:
-    """Make a draft of the project, kept apart as well as possible or as it is asked for."""
+    """Create a draft, in the best possible mode or the given one."""
     with workbench.locked() as (handle, _):
         release_unchanged(handle)
         draft = handle.drafts.make(mode, on_progress=handle.context.on_progress)
@@ -61,7 +58,7 @@ def open_draft(workbench: Workbench, mode: DraftMode | None = None) -> Draft:
 
 
 def reopen_draft(workbench: Workbench, id: str) -> Draft:
-    """The draft of a session that goes on; one that was removed without changes is made again."""
+    """Return the draft of a resumed session; one that was removed unchanged is created again."""
     with workbench.locked() as (handle, _):
         try:
             return handle.drafts.find(id)
@@ -77,7 +74,7 @@ def reopen_draft(workbench: Workbench, id: str) -> Draft:
 
 
 def list_drafts(workbench: Workbench) -> tuple[Draft, ...]:
-    """All drafts of the project, the oldest first."""
+    """All drafts, oldest first."""
     if not workbench.is_used:
         return ()
     with workbench.locked() as (handle, _):
@@ -86,9 +83,9 @@ def list_drafts(workbench: Workbench) -> tuple[Draft, ...]:
 
 @contextmanager
 def enter_draft(workbench: Workbench, draft: str | None = None) -> Generator[EnteredDraft]:
-    """Have a draft open that is up to date; the workbench is free for others meanwhile.
+    """Open an up-to-date draft; the workbench lock is released meanwhile.
 
-    Whatever they do, short of discarding it: its place stays where it is.
+    Only discarding the draft ends its place.
     """
     with ExitStack() as stack:
         with workbench.locked() as (handle, _):
@@ -104,11 +101,10 @@ def enter_draft(workbench: Workbench, draft: str | None = None) -> Generator[Ent
 def revise(
     workbench: Workbench, draft: str | None, cause: str, *, since: int | None = None
 ) -> Revision | None:
-    """Leave a revision to go back to; None if nothing changed since the last one.
+    """Leave a revision; None if nothing changed since the last one.
 
-    With the number of an earlier revision in `since`, the newest one is returned if it is newer:
-    changes made in batches have left revisions of their own already.
-    The draft itself survives a power loss as it is then, not only what is kept of it.
+    With `since`, return the newest revision if its number is greater: batches leave revisions of
+    their own. The files of the draft are synced, not only its checkpoint.
     """
     with workbench.locked() as (handle, _):
         found = resolve_draft(handle, draft)
@@ -125,7 +121,7 @@ def revise(
 
 
 def _sync(view: DraftView, where: Path) -> None:
-    """Have all that was written in a draft on the disk; a kernel may be slow to do so by itself."""
+    """Sync the files of a draft."""
     try:
         sync_all(view.root)
     except OSError as error:
@@ -133,7 +129,7 @@ def _sync(view: DraftView, where: Path) -> None:
 
 
 def discard(workbench: Workbench, draft: str | None = None) -> Draft:
-    """End all that runs in a draft, and remove it with all that is in it."""
+    """End all processes of a draft, and remove it."""
     with workbench.locked() as (handle, _):
         found = _to_discard(handle, draft)
         handle.records.note("draft_discarded", {"draft": found.id}, key=f"discard {found.id}")
@@ -142,7 +138,7 @@ def discard(workbench: Workbench, draft: str | None = None) -> Draft:
 
 
 def _to_discard(handle: WorkbenchHandle, draft: str | None) -> Draft:
-    """The draft that is meant, even if nothing but its name can be read."""
+    """Return the draft, with only its id if the record is unreadable."""
     try:
         return resolve_draft(handle, draft, with_git=True, with_ignored=True)
     except DraftDamaged as damaged:
@@ -155,9 +151,9 @@ def _to_discard(handle: WorkbenchHandle, draft: str | None) -> Draft:
 
 
 def undo(workbench: Workbench, draft: str | None = None, to: int | None = None) -> Revision:
-    """Go back to a revision, or by one; 0 is the project without any change of the draft.
+    """Go back to a revision, by default the previous one; 0 is the unchanged project.
 
-    It leaves a revision itself, so that it can be undone, too.
+    Leaves a revision itself.
     """
     with workbench.locked() as (handle, _):
         found = resolve_draft(handle, draft)
@@ -174,7 +170,7 @@ def undo(workbench: Workbench, draft: str | None = None, to: int | None = None) 
 
 
 def _revised(handle: WorkbenchHandle, view: DraftView, state: DraftState, number: int) -> Revision:
-    """The revision that going back leaves."""
+    """The revision that an undo leaves."""
     now = draft_state(handle, view, handle.drafts.find(state.draft.id), state.theirs)
     cause = f"undo to {number}"
     return revised(handle, now, cause, back_to=number, is_due=True).revisions[-1]
@@ -211,7 +207,7 @@ def _one_back(draft: Draft) -> int:
 
 
 def _changes_then(handle: WorkbenchHandle, draft: Draft, number: int) -> tuple[PathChange, ...]:
-    """What the draft itself had changed at a revision."""
+    """Changes of the draft at a revision."""
     if number == 0:
         return ()
     return changes_at(handle, draft, find_revision(draft, number))
@@ -220,7 +216,7 @@ def _changes_then(handle: WorkbenchHandle, draft: Draft, number: int) -> tuple[P
 def _wanted(
     handle: WorkbenchHandle, state: DraftState, then: tuple[PathChange, ...]
 ) -> tuple[PathChange, ...]:
-    """What must change in the draft so that it has just the changes that it had then."""
+    """Changes that give the draft exactly its changes of that revision."""
     wanted: dict[RelativePath, PathEntry | None] = {
         each.path: each.before for each in state.changes
     }
@@ -236,10 +232,10 @@ def _wanted(
 def _base_then(
     handle: WorkbenchHandle, state: DraftState, then: tuple[PathChange, ...], number: int
 ) -> Checkpoint | None:
-    """The base from which the changes of a revision are counted: what they were made to.
+    """Base for the changes of a revision: the entries they were made against.
 
-    So what the person changed since is found to be changed, and is not overwritten. It becomes the
-    base of the draft together with the changes, or not at all.
+    Later changes of the project then show as conflicts and are not overwritten. Set together with
+    the changes, or not at all.
     """
     if not then:
         return None
@@ -247,14 +243,11 @@ def _base_then(
     return combined(handle.store, state.base, base, (change.path for change in then))
 
 
-# Make a draft that has the changes of another one, and goes its own way from there.
-
-
 def fork_draft(workbench: Workbench, draft: str) -> Draft:
-    """A new draft with the changes that this one has now; the two share nothing from then on.
+    """Create an independent draft with the changes of another.
 
-    Its first revision is the last one of the other, which it goes to: so what the person changed
-    in the project meanwhile is treated as it is whenever one goes back.
+    Its first revision is the last one of the original, restored by `undo`, so that later changes of
+    the project are handled in the same way.
     """
     revise(workbench, draft, "fork")
     with workbench.locked() as (handle, _):

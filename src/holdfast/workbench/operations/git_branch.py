@@ -1,13 +1,10 @@
-"""Take the commits that were made in a draft as a branch of the project's repository.
+"""Import commits made in a draft as a branch of the project's repository.
 
     draft ──copy──▶ quarantine ──pack──▶ checked ──▶ objects of the project ──▶ one new ref
 
 Objects and one ref are added, in the repository and in each submodule that the commits move; no
-file of the project, no index, no other ref and no configuration changes. What comes is checked as
-`git fetch` does with `transfer.fsckObjects`. Killed on the way, there are objects that nothing
-refers to, and it can be done again.
-
-Copy what a draft's repository has of its own into a repository that is ours to read.
+file of the project, no index, no other ref and no configuration changes. Objects are checked as by
+`git fetch` with `transfer.fsckObjects`. A kill leaves unreferenced objects, and it can be repeated.
 
 An agent writes to the repository of its draft: configuration, hooks, refs, objects, and links in
 place of any of them. Git is never run there. Plain files that look like objects and refs are copied
@@ -16,7 +13,8 @@ into a temporary repository with a clean configuration, which borrows the projec
     draft   HEAD, refs/heads, packed-refs, new loose objects and packs   ──copied──▶  quarantine
     project objects                                                      ──borrowed─▶  quarantine
 
-Indexes of packs are made anew. No link is followed, and an alternates file of the draft is ignored.
+Pack indexes are generated again. Links are not followed, and an alternates file of the draft is
+ignored.
 """
 
 from __future__ import annotations
@@ -87,7 +85,7 @@ _REFS_DEPTH_MAX: Final = 20
 
 
 class DraftRepository(NamedTuple):
-    """Descriptors of the two directories of a repository, as a draft has them."""
+    """Descriptors of git directory and common directory in a draft."""
 
     directory: int
     common: int
@@ -97,7 +95,7 @@ class DraftRepository(NamedTuple):
 def draft_repository(
     view: DraftView, draft: Draft, repository: Repository
 ) -> Generator[DraftRepository]:
-    """The repository of a project as a draft has it: where it is, is the project's word alone.
+    """Open the repository in a draft, at the location given by the project alone.
 
     Raises GitRepositoryRefused if the draft does not cover it.
     """
@@ -116,9 +114,9 @@ def draft_repository(
 def quarantined(
     source: DraftRepository, draft: Draft, repository: Repository, scratch: Path
 ) -> Git:
-    """Git on a copy of what a draft's repository has of its own, in an empty directory.
+    """Copy the draft's own objects and refs into an empty repository.
 
-    Raises GitObjectsRefused if something in it is not what git writes.
+    Raises GitObjectsRefused for files that git would not write.
     """
     program = git_program()
     settings = repository_settings(program, scratch, repository)
@@ -162,7 +160,7 @@ def _fill(source: DraftRepository, repository: Repository, scratch: Path, config
 
 
 def _copy_objects(source: int, known: Path, target: Path) -> None:
-    """Copy loose objects and packs that the project does not have."""
+    """Copy loose objects and packs that the project lacks."""
     with _inside(source, "objects") as objects:
         if objects is None:
             return
@@ -198,7 +196,7 @@ def _copy_tables(source: int, target: Path) -> None:
 
 
 def _files(directory: int, path: Path, depth: int) -> Iterator[tuple[int, str, Path]]:
-    """Every plain file below a directory, with the directory that it is in; no link is followed."""
+    """Yield plain files below a directory, without following links."""
     with _inside(directory, *path.parts) as here:
         names = [] if here is None or depth == 0 else sorted(os.listdir(here))
         for name in names:
@@ -212,7 +210,7 @@ def _files(directory: int, path: Path, depth: int) -> Iterator[tuple[int, str, P
 
 @contextmanager
 def _inside(directory: int, *names: str) -> Generator[int | None]:
-    """A directory further down, if it is one and no link leads there."""
+    """Open a subdirectory without following links; None if it is not one."""
     here: int | None = os.dup(directory)
     try:
         for name in names:
@@ -230,7 +228,7 @@ def _inside(directory: int, *names: str) -> Generator[int | None]:
 
 
 def _copied(directory: int, name: str, target: Path) -> bool:
-    """Copy a plain file; False if it is none."""
+    """Copy a plain file; False if it is not one."""
     try:
         source = os.open(name, _FILE, dir_fd=directory)
     except OSError:
@@ -259,10 +257,10 @@ _TARGET_BYTES_MAX: Final = 4096  # PATH_MAX
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchReview:
-    """What a branch of a draft's commits would bring: `commits` has the newest, of `count`.
+    """Commits that a branch would import: the newest of `count` in `commits`.
 
-    `files` are counted from where the commits leave the history of the project's HEAD. `is_there`
-    says that the branch is in the project already, just like that.
+    `files` are relative to the merge base with the project's HEAD. `is_there`: the branch already
+    exists with this tip.
     """
 
     draft: str
@@ -276,10 +274,10 @@ class BranchReview:
 
 
 def review_branch(workbench: Workbench, branch: str, draft: str | None = None) -> BranchReview:
-    """The commits of a draft that the project's repository lacks, and the name they would get.
+    """Return the commits of a draft that the project lacks.
 
-    They are those of the draft's branch of that name if it has one, else those of its HEAD. Raises
-    GitBranchInvalid or GitBranchExists for the name, GitCommitsMissing if there are none.
+    Those of the draft's branch of that name, else of its HEAD. Raises GitBranchInvalid,
+    GitBranchExists or GitCommitsMissing.
     """
     with _transfers(workbench, branch, draft) as (_, transfers):
         return transfers[0].review(tuple(each.path for each in transfers[1:]))
@@ -288,10 +286,10 @@ def review_branch(workbench: Workbench, branch: str, draft: str | None = None) -
 def take_branch(
     workbench: Workbench, branch: str, draft: str | None = None, *, tip: str | None = None
 ) -> BranchReview:
-    """Make the branch; `tip` is the last commit that was reviewed.
+    """Create the branch; `tip` is the reviewed commit.
 
-    Raises DraftMovedOn if the draft has another one by now, GitObjectsRefused if an object is
-    damaged, missing or not allowed; then nothing has changed.
+    Raises DraftMovedOn for another tip, GitObjectsRefused for damaged or forbidden objects; then
+    nothing has changed.
     """
     with _transfers(workbench, branch, draft) as (handle, transfers):
         top = transfers[0]
@@ -315,7 +313,7 @@ def _key(branch: str, tip: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Transfer:
-    """Commits on their way from a draft's repository, through quarantine, to the project's."""
+    """Commits on their way from a draft through quarantine to the project."""
 
     draft: Draft
     path: str  # of a submodule; empty for the project itself
@@ -330,7 +328,7 @@ class _Transfer:
         return BRANCHES + os.fsencode(self.branch)
 
     def review(self, submodules: tuple[str, ...]) -> BranchReview:
-        """What would come."""
+        """Commits and files that would be imported."""
         stdin = without([self.tip], self.known)
         count = int(self._asked("rev-list", "--count", "--stdin", stdin=stdin))
         listing = self._asked(
@@ -348,7 +346,7 @@ class _Transfer:
         )
 
     def _files(self) -> tuple[FileCount, ...]:
-        """The files that the commits change, with what their lines do not show."""
+        """Changed files, with notes on what lines do not show."""
         counted = file_counts(self._compared("--numstat"))
         notes = {each.path: self._notes(each) for each in differences(self._compared("--raw"))}
         return tuple(each._replace(notes=notes.get(each.path, ())) for each in counted)
@@ -361,21 +359,21 @@ class _Transfer:
         return notes_of(path, before, after, runs)
 
     def _entry(self, recorded: TreeEntry | None) -> PathEntry | None:
-        """What git records at a path, as a draft has it; None for a submodule."""
+        """Entry of a git tree; None for a submodule."""
         if recorded is None or recorded.mode == GITLINK:
             return None
         if recorded.mode != LINK:
             return PathEntry(EntryKind.FILE, int(recorded.mode, 8) & 0o777)
         id = recorded.object.decode()
         size = int(self._asked("cat-file", "-s", id))
-        # A tree may call anything a link: what cannot be a target is not read.
+        # A hostile tree can give any blob the link mode; oversized ones are not read.
         is_target = size < _TARGET_BYTES_MAX
         told = f"({size:,} bytes)".encode()
         target = self._asked("cat-file", "blob", id) if is_target else told
         return PathEntry(EntryKind.LINK, 0o777, target=target)
 
     def gitlinks(self) -> list[tuple[bytes, str]]:
-        """Submodules that the commits move, and the commits that they are moved to."""
+        """Submodules that the commits move, with their new commits."""
         return [
             (each.path, each.after.object.decode())
             for each in differences(self._compared("--raw"))
@@ -383,7 +381,7 @@ class _Transfer:
         ]
 
     def bring_objects(self) -> None:
-        """Copy what the project lacks into its objects, checked; no ref refers to it yet."""
+        """Import missing objects, checked; no ref points to them yet."""
         stdin = without([self.tip], self.known)
         stem = self.quarantine.scratch / "outgoing"
         options = ("--revs", "--no-reuse-delta", "--no-reuse-object", "--delta-base-offset")
@@ -398,7 +396,7 @@ class _Transfer:
             raise GitObjectsRefused(draft=self.draft.id, reason=failure.reason) from failure
 
     def make_branch(self) -> None:
-        """Make the branch, unless it is there just like that."""
+        """Create the branch unless it exists with this tip."""
         if commit_at(self.project, self.ref) == self.tip:
             return
         note = f"holdfast: from draft {self.draft.id}"
@@ -408,7 +406,7 @@ class _Transfer:
             raise GitFailed(command="update-ref", reason=said)
 
     def _compared(self, form: str) -> bytes:
-        """The files that differ from where the commits left the history of the project's HEAD."""
+        """Compare the tip with the merge base of the project's HEAD."""
         _, head = head_of(self.project)
         words = ("diff-tree", "-r", "-z", "--no-renames", "--no-commit-id", "--no-ext-diff", form)
         base = ""
@@ -428,7 +426,7 @@ class _Transfer:
 
 
 def require_free(git: Git, branch: str) -> None:
-    """Raise GitBranchInvalid or GitBranchExists unless a branch of this name can be made."""
+    """Raise GitBranchInvalid or GitBranchExists unless the branch can be created."""
     ref = BRANCHES + os.fsencode(branch)
     is_odd = not branch or branch == "HEAD" or branch.startswith("-") or "\0" in branch
     if is_odd or git.answer("check-ref-format", ref, statuses=(0, 1)).returncode:
@@ -444,7 +442,7 @@ def require_free(git: Git, branch: str) -> None:
 def _transfers(
     workbench: Workbench, branch: str, draft: str | None
 ) -> Generator[tuple[WorkbenchHandle, list[_Transfer]]]:
-    """The transfer of the project's repository, then one of each submodule that goes along."""
+    """Transfers of the project's repository and of each moved submodule."""
     with workbench.locked() as (handle, _), ExitStack() as stack:
         project = handle.context.project
         repository = find_repository(project)
@@ -535,7 +533,7 @@ class _Work:
 
 
 def _known(git: Git) -> tuple[str, ...]:
-    """The commits that the refs of a repository lead to."""
+    """Commits that the refs of a repository point to."""
     listing = git.run("for-each-ref", "--format=%(objectname) %(*objectname) %(objecttype)")
     found: set[str] = set()
     for line in listing.decode("ascii", "replace").splitlines():

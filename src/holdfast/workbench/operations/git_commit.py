@@ -1,16 +1,15 @@
-"""Make one git commit of what is published, on the branch that the person is on.
+"""Commit published changes to the project's repository.
 
-    before the publication   blobs, tree and commit are written; no ref refers to them yet
-    with its marker          the id of the commit, the ref and its value are written down
-    after it                 the ref moves by compare-and-swap, then index entries follow
+    before the publish    blobs, tree and commit are written; no ref points to them yet
+    in its marker         commit id, ref and old value are recorded
+    after the publish     the ref moves by compare-and-swap, then index entries follow
 
-Whatever can fail for a reason of its own (no identity, a merge in progress, a full disk) fails
-before a file has changed. A kill after that leaves the marker: the next command moves the ref. If
-somebody else moved it meanwhile the files stay published, and GitCommitNotMade says so.
+Whatever can fail on its own (no identity, a merge in progress, a full disk) fails before a file
+changes. After a kill the next command moves the ref, from the marker. If the ref moved meanwhile
+the files stay published, and GitCommitNotMade is raised.
 
-Write the tree of a commit: the one of HEAD with published changes, in a temporary index.
-
-Contents come from the store and go to git as they are, without filters.
+The tree is that of HEAD with the published changes, built in a temporary index. Contents are
+written to git without filters.
 """
 
 from __future__ import annotations
@@ -66,14 +65,14 @@ _SHA1_DIGITS: Final = 40
 
 
 class Entries(NamedTuple):
-    """What becomes of paths of a tree, and the files whose uncommitted changes are in it, too."""
+    """Tree entries by path, and files that include uncommitted changes."""
 
     by_path: dict[bytes, TreeEntry | None]
     whole: tuple[RelativePath, ...]
 
 
 class HeadTree:
-    """The tree of a commit, or an empty one, as a base for the next."""
+    """Tree of a commit, as base of the next."""
 
     def __init__(
         self, handle: WorkbenchHandle, repository: Repository, git: Git, commit: str | None
@@ -87,7 +86,7 @@ class HeadTree:
         self._known = dict(listed_index(listing))
 
     def written(self, entries: Mapping[bytes, TreeEntry | None]) -> str:
-        """The id of the tree with these entries."""
+        """Write the tree with these entries; return its id."""
         if entries:
             lines = index_lines(entries, object_digits=len(self.tree))
             self._git.run("update-index", "-z", "--index-info", stdin=lines, also=self._index)
@@ -109,7 +108,7 @@ class HeadTree:
         )
 
     def entries(self, changes: Iterable[PathChange]) -> Entries:
-        """What a commit of these changes has at their paths; new contents are written."""
+        """Tree entries of a commit of these changes; new contents are written."""
         found: dict[bytes, TreeEntry | None] = {}
         sources: dict[bytes, PathEntry | bytes] = {}
         mixed: dict[bytes, PathChange] = {}
@@ -143,14 +142,13 @@ class HeadTree:
         return known if known is not None and known.mode.startswith(b"100") else None
 
     def _was_changed(self, change: PathChange, known: TreeEntry | None) -> bool:
-        """Whether the person had changes in this file that they had not committed."""
+        """Whether a file had uncommitted changes before the publish."""
         before = change.before
         if before is None or before.kind is not EntryKind.FILE:
             return False
         return known is None or self._blob_id(before) != known.object
 
     def _blob_id(self, entry: PathEntry) -> bytes:
-        """The id that git gives the content of a file."""
         name = "sha1" if len(self.tree) == _SHA1_DIGITS else "sha256"
         digest = hashlib.new(name, b"blob %d\0" % entry.size, usedforsecurity=False)
         for piece in self._held.store.content(entry.content):
@@ -158,7 +156,7 @@ class HeadTree:
         return digest.hexdigest().encode()
 
     def _committed(self, changes: Iterable[bytes]) -> dict[bytes, bytes]:
-        """The committed contents of files, unless they are large or not there."""
+        """Committed contents, except large or missing ones."""
         wanted = {path: known.object for path in changes if (known := self._file(path))}
         found: dict[bytes, bytes] = {}
         for path, object in wanted.items():
@@ -170,7 +168,7 @@ class HeadTree:
     def _told_apart(
         self, changes: Mapping[bytes, PathChange], committed: Mapping[bytes, bytes]
     ) -> dict[bytes, PathEntry | bytes]:
-        """The committed contents with only what is published, where that can be told apart."""
+        """Committed contents with only the published changes, where these can be separated."""
         found: dict[bytes, PathEntry | bytes] = {}
         for path, change in changes.items():
             texts = (text_of(self._held.store, each) for each in (change.before, change.after))
@@ -183,7 +181,7 @@ class HeadTree:
         return found
 
     def _objects(self, contents: Iterable[PathEntry | bytes]) -> Iterator[bytes]:
-        """Write contents as blobs, without filters, and yield the id of each."""
+        """Write contents as blobs; yield their ids."""
         directory = self._git.scratch / "contents"
         directory.mkdir(exist_ok=True)
         left = iter(contents)
@@ -195,7 +193,7 @@ class HeadTree:
                         file.writelines(self._pieces(content))
                 except OSError as error:
                     raise disk_failure(error, path=str(name)) from error
-            # Names without the directory: that may have any character in it, also a newline.
+            # Relative names: the directory may contain a newline, which would end a line of stdin.
             listed = b"".join(b"contents/%d\n" % number for number in range(len(batch)))
             said = self._git.run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listed)
             yield from said.split()
@@ -207,14 +205,14 @@ class HeadTree:
 
 
 def _is_mode_alone(change: PathChange) -> bool:
-    """Whether a file keeps its content, so that the committed one stays, too."""
+    """Whether only the mode changed."""
     before, after = change.before, change.after
     is_file = before is not None and before.kind is EntryKind.FILE
     return is_file and after is not None and before is not None and before.content == after.content
 
 
 def _prefix(handle: WorkbenchHandle, repository: Repository) -> bytes:
-    """Where the project lies in the working tree of its repository."""
+    """Path of the project in its working tree."""
     inside = os.fsencode(handle.context.project.relative_to(repository.top))
     return b"" if inside == b"." else inside + b"/"
 
@@ -238,7 +236,7 @@ _UNFINISHED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitOrder:
-    """A commit that is asked for; without a message it names the files that it changes."""
+    """A requested commit; the default message names the changed files."""
 
     message: str | None = None
 
@@ -246,9 +244,9 @@ class CommitOrder:
 def prepare_commit(
     handle: WorkbenchHandle, changes: tuple[PathChange, ...], order: CommitOrder
 ) -> Facts:
-    """Write a commit of these changes on top of HEAD, which nothing refers to yet.
+    """Write a commit on top of HEAD, without moving a ref.
 
-    Returns what `finish_commit` must know, in values that JSON has.
+    Returns the JSON facts for `finish_commit`.
     """
     repository = find_repository(handle.context.project)
     for name, reason in _UNFINISHED.items():
@@ -280,9 +278,9 @@ def prepare_commit(
 
 
 def finish_commit(handle: WorkbenchHandle, facts: Facts) -> Facts:
-    """Let the branch have a prepared commit, if it is still where it was; done twice, it is once.
+    """Move the branch to a prepared commit if it is unchanged; idempotent.
 
-    Nothing is raised: the files are published. What went wrong is under `problem`.
+    Does not raise, as the files are published; errors are in `problem`.
     """
     made, ref, old = facts.get("id"), str(facts.get("ref")), str(facts.get("old") or "")
     if made is None:
@@ -294,7 +292,7 @@ def finish_commit(handle: WorkbenchHandle, facts: Facts) -> Facts:
             name = RelativePath.from_text(ref).raw
             problem = _moved(git, name, str(made), old)
             if not problem:
-                # The commit is what was asked for; an index that does not follow does no harm.
+                # The commit is made; a stale index shows in `git status` and does no harm.
                 with suppress(Failure, OSError):
                     follow_index(git, repository, old or None, str(made))
     except (Failure, OSError) as error:
@@ -303,7 +301,7 @@ def finish_commit(handle: WorkbenchHandle, facts: Facts) -> Facts:
 
 
 def committed_in(facts: Facts) -> Committed | None:
-    """What is written down of a commit; None if none was asked for."""
+    """Decode the commit of an event; None if none was requested."""
     said = facts.get("commit")
     if said is None:
         return None
@@ -321,21 +319,21 @@ def committed_in(facts: Facts) -> Committed | None:
 
 
 def head_of(git: Git) -> tuple[bytes, str | None]:
-    """The ref that a commit moves, which is HEAD itself if it is detached, and its commit."""
+    """Ref that a commit moves, HEAD itself if detached, and its commit."""
     symbolic = git.answer("symbolic-ref", "-q", "HEAD", statuses=(0, 1))
     ref = symbolic.stdout.strip() if symbolic.returncode == 0 else HEAD
     return ref, commit_at(git, ref)
 
 
 def commit_at(git: Git, name: str | bytes) -> str | None:
-    """The commit that a name means; None if there is none."""
+    """Resolve a name to a commit; None if it does not exist."""
     word = os.fsencode(name) + b"^{commit}"
     found = git.answer("rev-parse", "-q", "--verify", "--end-of-options", word, statuses=(0, 1))
     return found.stdout.decode().strip() or None
 
 
 def move_ref(git: Git, ref: bytes, new: str, *, old: str | None, note: str) -> str:
-    """Give a ref a value if it has the old one, or none; what git says against it otherwise."""
+    """Compare-and-swap a ref; return git's error, empty on success."""
     expected = old or "0" * len(new)
     done = git.answer(
         "update-ref",
@@ -352,10 +350,9 @@ def move_ref(git: Git, ref: bytes, new: str, *, old: str | None, note: str) -> s
 
 
 def follow_index(git: Git, repository: Repository, old: str | None, new: str) -> None:
-    """Bring index entries that were as the old commit had them to the new one.
+    """Update index entries that equalled the old commit; all others stay.
 
-    All others stay. The index is replaced under git's own lock; FileExistsError if somebody else
-    has that.
+    The index is replaced under git's own lock; raises FileExistsError if that is held.
     """
     index, lock = repository.directory / "index", repository.directory / "index.lock"
     words = ("diff-tree", "-r", "-z", "--no-renames", "--no-commit-id", "--no-ext-diff")
@@ -385,7 +382,7 @@ def follow_index(git: Git, repository: Repository, old: str | None, new: str) ->
 
 
 def _moved(git: Git, ref: bytes, new: str, old: str) -> str:
-    """Move a ref to a new commit unless that is done already; what is against it otherwise."""
+    """Move a ref unless that is done; return the error."""
     now_on, now = head_of(git)
     if now_on != ref:
         return "another branch was checked out meanwhile"
@@ -404,7 +401,7 @@ def _is_ancestor(git: Git, one: str, other: str) -> bool:
 
 
 def _identity(repository: Repository, scratch: Path) -> dict[str, str]:
-    """Who the person is, as their own configuration says; to read that runs nothing."""
+    """Author and committer from the user's configuration; reading it runs no program."""
     found: dict[str, str] = {}
     for who in ("AUTHOR", "COMMITTER"):
         words = ("-c", "user.useConfigOnly=true", "var", f"GIT_{who}_IDENT")

@@ -1,7 +1,7 @@
-"""Find what git ignores of the changes of a draft.
+"""Find changes of a draft that git ignores.
 
-Nothing is run: a `.gitignore` is read from the checkpoint of the draft, `.git/info/exclude` and the
-index from the repository. A project without a repository has its `.gitignore` files all the same.
+Git is not run: `.gitignore` files are read from the draft's checkpoint, `.git/info/exclude` and the
+index from the repository. `.gitignore` files apply without a repository, too.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _REPOSITORY = RelativePath.of(".git")
 def ignored_paths(
     handle: WorkbenchHandle, state: DraftState, named: Collection[RelativePath] | None = None
 ) -> frozenset[RelativePath]:
-    """The changed paths that git ignores; what a person named is not among them.
+    """Return changed paths that git ignores, except those named by the user.
 
-    Naming a directory that is not ignored names nothing ignored in it.
+    Naming a directory that is not ignored selects nothing ignored in it.
     """
     repository = _repository(handle, state)
     if not _ignored(state, _rules(handle, state, repository.excluded)):
-        return frozenset()  # mostly: so the index need not be read
+        return frozenset()  # the usual case, without reading the index
     rules = _rules(handle, state, repository.excluded, repository.indexes())
     found = _ignored(state, rules)
     if not named:
@@ -82,13 +82,13 @@ def _rules(
 
 
 class _Repository(NamedTuple):
-    """What `info/exclude` says, and how to read the indexes: all of the project and the draft."""
+    """Content of `info/exclude`, and readers of the indexes."""
 
     excluded: bytes = b""
     readers: tuple[Callable[[str], bytes | None], ...] = ()
 
     def indexes(self) -> list[bytes]:
-        """Every index, and those that they add to."""
+        """Every index, with shared indexes of split ones."""
         found: list[bytes] = []
         for read in self.readers:
             index = read("index")
@@ -102,7 +102,7 @@ class _Repository(NamedTuple):
 
 
 def _repository(handle: WorkbenchHandle, state: DraftState) -> _Repository:
-    """The repository of a project, inside of it or, of a worktree or submodule, elsewhere."""
+    """Locate the repository of a project, inside or, for a worktree or submodule, elsewhere."""
     store, theirs = handle.store, state.theirs
     pointer = _content(store, theirs, _REPOSITORY, _RULES_BYTES_MAX)
     if pointer is None:
@@ -141,7 +141,7 @@ def _read(path: bytes, bytes_max: int = _RULES_BYTES_MAX) -> bytes | None:
 def _content(
     store: Store, checkpoint: Checkpoint, path: RelativePath, bytes_max: int
 ) -> bytes | None:
-    """What a checkpoint has in a file; None if there is none, or a larger one."""
+    """Content of a file in a checkpoint; None if missing or too large."""
     node = store.node(checkpoint, path)
     if node is None or node.kind is not NodeKind.FILE or node.size > bytes_max:
         return None

@@ -1,9 +1,9 @@
-"""Bring the project's newer version of files into a draft, so that they can be published.
+"""Resolve conflicts in a draft by bringing in the project's version.
 
-A path that was changed on both sides is a conflict because draft and project both differ from the
-draft's base. Resolving it puts something into the draft (a merge, a merge with conflict markers, or
-one of the two versions) and makes the project's version the base there: from then on the draft
-differs from what the project has, and a publication applies it.
+A path is in conflict if draft and project both differ from the draft's base. Resolving it writes a
+merge, a merge with conflict markers, or one of the versions to the draft, and makes the project's
+version the base of that path: the draft then differs only from the project, and a publish applies
+it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from holdfast.workbench.store.tree_queries import store_contents, text_of
 
 
 class MergeSide(StrEnum):
-    """Whose version is taken where both changed."""
+    """Version to take where both sides changed."""
 
     BOTH = "both"  # merged, with conflict markers where lines clash
     OURS = "ours"  # the draft's
@@ -40,7 +40,7 @@ class MergeSide(StrEnum):
 
 
 class Version(StrEnum):
-    """Which version of a file is meant."""
+    """Which version of a file to return."""
 
     DRAFT = "draft"
     PROJECT = "project"
@@ -49,10 +49,10 @@ class Version(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftMerge:
-    """What became of the conflicts of a draft.
+    """Result of resolving conflicts.
 
-    `merged` went together, `marked` have conflict markers in them now, of `taken` one version was
-    taken. About `unresolved` nobody can decide by lines: one of the versions must be chosen.
+    `merged` without conflicts, `marked` with conflict markers, `taken` from one version;
+    `unresolved` cannot be merged by lines and need a version to be chosen.
     """
 
     draft: str
@@ -64,7 +64,7 @@ class DraftMerge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileVersion:
-    """One version of a file or link: what it is, and its content or the target of the link."""
+    """Entry and content of one version of a file; for a link, its target."""
 
     draft: str
     entry: PathEntry
@@ -77,9 +77,9 @@ def merge_draft(
     paths: Sequence[RelativePath] = (),
     side: MergeSide = MergeSide.BOTH,
 ) -> DraftMerge:
-    """Resolve conflicts of a draft with its project, all of them or those at these paths.
+    """Resolve conflicts of a draft, all or at these paths.
 
-    Leaves a revision. Raises MergeNothing if a path was named at which there is no conflict.
+    Leaves a revision; raises MergeNothing for a path without conflict.
     """
     with workbench.locked() as (handle, _):
         found = resolve_draft(handle, draft)
@@ -102,7 +102,7 @@ def merge_draft(
 def file_version(
     workbench: Workbench, path: RelativePath, version: Version, draft: str | None = None
 ) -> FileVersion:
-    """One version of a file; raises PathMissing if that version has no file or link there."""
+    """Return one version of a file; raises PathMissing."""
     with workbench.locked() as (handle, _):
         found = resolve_draft(handle, draft)
         with opened(handle, found) as view:
@@ -140,7 +140,7 @@ class _Texts(NamedTuple):
 
 @dataclass(slots=True)
 class _Resolution:
-    """What is put into a draft for each conflict, as it is decided."""
+    """Entries written to the draft for each conflict."""
 
     handle: WorkbenchHandle
     state: DraftState
@@ -154,7 +154,7 @@ class _Resolution:
     unresolved: set[RelativePath] = field(default_factory=set[RelativePath])
 
     def add(self, path: RelativePath, decision: PathDecision) -> None:
-        """Decide about one conflict."""
+        """Resolve one conflict."""
         if self.side is MergeSide.BOTH:
             self._merge(path)
             return
@@ -166,7 +166,7 @@ class _Resolution:
                 self.entries[each] = theirs.get(each)
 
     def changes(self) -> tuple[PathChange, ...]:
-        """What is put into the draft."""
+        """Changes of the draft."""
         base, theirs, ours = self.state.trees
         contents = store_contents(self.handle.store, list(self.texts.values()))
         for path, (content, size) in zip(self.texts, contents, strict=True):
@@ -201,7 +201,7 @@ class _Resolution:
             self.marked.add(path)
 
     def _read(self, path: RelativePath) -> _Texts | None:
-        """The three versions of a text; one that both made has an empty base."""
+        """The three versions of a text; an empty base if both created it."""
         base, theirs, ours = self.state.trees
         old = base.get(path)
         before = b"" if old is None else text_of(self.handle.store, old)
@@ -215,13 +215,13 @@ class _Resolution:
         return _Texts(*(each or b"" for each in texts))
 
     def _around(self, path: RelativePath) -> Iterable[RelativePath]:
-        """All that stands in the way of a path, or that it stands in the way of."""
+        """Paths above and below that are part of the same conflict."""
         every = {each for tree in self.state.trees for each in tree}
         return {each for each in every if each.within(path) or path.within(each)}
 
 
 def _merged_entry(base: PathEntry | None, theirs: PathEntry, ours: PathEntry) -> PathEntry:
-    """A file with the mode that is new; if both are, with the draft's."""
+    """A file with the changed mode; if both changed it, the draft's."""
     if base is None:
         return ours
     mode = theirs.mode if ours.mode == base.mode else ours.mode

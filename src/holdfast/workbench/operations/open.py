@@ -1,7 +1,7 @@
-"""The workbench of one project: whoever holds it may change the project and its drafts.
+"""Workbench of one project: locking, opening, and recovery.
 
-What a kill or a power loss interrupted is finished or undone when it is held next, before anything
-else happens, and whoever holds it is told which.
+On every opening, transactions that a kill or power loss interrupted are finished or undone before
+anything else, and the caller receives the list of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _VERSION: Final = 1
 
 @contextmanager
 def _translate_os_errors(path: Path) -> Generator[None]:
-    """Name what the system refused and nobody below has named: mostly that files run short."""
+    """Raise remaining OSErrors, mostly EMFILE, as failures of the disk."""
     try:
         yield
     except OSError as error:
@@ -40,14 +40,14 @@ def _translate_os_errors(path: Path) -> Generator[None]:
 
 
 class OpenedWorkbench(NamedTuple):
-    """A workbench that is held, and what was finished or undone when it was opened."""
+    """Handle of a locked workbench, and what was recovered on opening."""
 
     handle: WorkbenchHandle
     recovered: tuple[Recovered, ...]
 
 
 class Workbench:
-    """The workbench of one project; it opens nothing until it is held."""
+    """Workbench of one project; opens nothing before it is locked."""
 
     def __init__(self, context: WorkbenchContext) -> None:
         self._bench = context
@@ -63,9 +63,9 @@ class Workbench:
         ports: Ports | None = None,
         on_progress: ProgressCallback = ignore_progress,
     ) -> Self:
-        """The workbench of a project, below the directory in which state is kept.
+        """Return the workbench of a project below a state directory.
 
-        However the project is spelled, it is the same workbench; ProjectRefused if it is none.
+        All spellings of the path give the same one; raises ProjectRefused.
         """
         try:
             real = project.resolve(strict=True)
@@ -73,7 +73,7 @@ class Workbench:
             reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
             raise ProjectRefused(path=str(project), reason=reason) from error
         if not real.is_dir():
-            raise ProjectRefused(path=str(project), reason="it is no directory")
+            raise ProjectRefused(path=str(project), reason="it is not a directory")
         id = blake3(os.fsencode(real)).hexdigest()[:_ID_DIGITS]
         directory = state.resolve() / "workbench" / id
         if directory.is_relative_to(real):
@@ -95,27 +95,30 @@ class Workbench:
 
     @property
     def id(self) -> str:
-        """A word for the project, made from where it is."""
+        """Hash of the project path."""
         return self._bench.id
 
     @property
     def project(self) -> Path:
-        """Where the project is, without links."""
+        """Project path without links."""
         return self._bench.project
 
     @property
     def directory(self) -> Path:
-        """Where all that is kept of the project is."""
+        """Directory of all workbench data of the project."""
         return self._bench.directory
 
     @property
     def is_used(self) -> bool:
-        """Whether anything was ever kept of the project; to hold it makes a place for that."""
+        """Whether workbench data exist; locking creates them."""
         return self.directory.is_dir()
 
     @contextmanager
     def locked(self, patience: float = PATIENCE) -> Generator[OpenedWorkbench]:
-        """Have the workbench alone, with nothing in it half done; WorkbenchHeld after a while."""
+        """Lock and open the workbench after recovery.
+
+        Raises WorkbenchHeld after `patience` seconds.
+        """
         context = self._bench
         with ExitStack() as stack:
             stack.enter_context(_translate_os_errors(context.directory))
@@ -142,9 +145,9 @@ class Workbench:
 
     @contextmanager
     def kept_open(self, patience: float = PATIENCE) -> Generator[Workbench]:
-        """The workbench for several deeds: opened once, and nobody comes between them.
+        """Open the workbench once for several operations, with the lock held in between.
 
-        What it gives belongs to this thread, and is an ordinary workbench again afterwards.
+        The result belongs to this thread; after the block it locks and opens as usual.
         """
         with self.locked(patience) as (handle, _):
             mine = Workbench(self._bench)
@@ -155,7 +158,7 @@ class Workbench:
                 mine._held = None
 
     def _write_project_record(self) -> None:
-        """Write down of which project this is, for people who look into the directory."""
+        """Write the project path into the directory, for people who look there."""
         path = self.directory / _RECORD
         if not path.exists():
             said = {"version": _VERSION, "id": self.id, "project": self._bench.display_path}

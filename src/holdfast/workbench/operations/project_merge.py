@@ -1,4 +1,4 @@
-"""Merge what the person changed in the project into the draft, to be reviewed there."""
+"""Merge changes of the project into a draft, for review."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from holdfast.workbench.transaction.machine import TransactionResult
 
 
 class Merges(NamedTuple):
-    """Files that both changed: the text of those that go together, and those that do not."""
+    """Texts that merged without conflict, and paths with conflicts."""
 
     merged: dict[RelativePath, bytes]
     clashes: frozenset[RelativePath]
 
 
 def merges_of(store: Store, state: DraftState, decided: Decisions) -> Merges:
-    """Try to merge every file that was changed on both sides."""
+    """Merge every file that both sides changed."""
     merged: dict[RelativePath, bytes] = {}
     clashes: set[RelativePath] = set()
     for path in (path for path, found in decided.items() if found.verdict is PathVerdict.MERGE):
@@ -45,7 +45,7 @@ def merge_into_draft(
     state: DraftState,
     merged: Mapping[RelativePath, bytes],
 ) -> None:
-    """Put merged texts into the draft, all or none; from then on they are changes like others."""
+    """Write merged texts to the draft, all or none."""
     base, theirs, ours = state.trees
     changes: list[PathChange] = []
     kept = store_contents(handle.store, list(merged.values()))
@@ -63,7 +63,7 @@ def put_into_draft(
     changes: tuple[PathChange, ...],
     resolved: Iterable[RelativePath],
 ) -> None:
-    """Change a draft, all or nothing; at the resolved paths it is counted from the project now."""
+    """Change a draft atomically; resolved paths are rebased to the project."""
     rebased = combined(handle.store, state.base, state.theirs, resolved)
     intent = TransactionIntent(
         deed=OperationKind.MERGE,

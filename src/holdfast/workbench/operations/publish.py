@@ -1,7 +1,7 @@
-"""Publish a draft: all that was reviewed, or what was chosen of it, goes into the project.
+"""Publish a draft: apply its reviewed changes, or a selection of them, to the project.
 
-Nothing is published that was not reviewed as it is, nothing over what the person changed meanwhile,
-and nothing without a checkpoint of the project as it was.
+Only what was reviewed is published, nothing over concurrent changes of the project, and nothing
+without a checkpoint of the project before.
 """
 
 from __future__ import annotations
@@ -61,14 +61,13 @@ from holdfast.workbench.transaction.machine import Facts, TransactionResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishOrder:
-    """What is to be published.
+    """What to publish.
 
-    `only` are the paths that were chosen, with all below them; without any it is all. Of a file in
-    `hunks` only the hunks of these numbers are. `force` are files that go over what the person
-    changed meanwhile. What git ignores is published only `with_ignored`, or if it is itself one of
-    the paths that were chosen. `sealed` is the seal of the preview of this order, or of the whole
-    draft. With `commit` what is published is committed to the project's repository. With the same
-    `key`, it is done once.
+    `only` selects paths with all below them; None is everything. `hunks` selects hunks of single
+    files by number. `force` are files that overwrite concurrent changes. Files ignored by git are
+    published only `with_ignored` or if selected by name. `sealed` is the seal of the reviewed
+    preview or of the whole draft. With `commit` the changes are committed to the project's
+    repository. An order with the same `key` is executed once.
     """
 
     draft: str | None = None
@@ -85,7 +84,7 @@ class PublishOrder:
 
     @property
     def chosen(self) -> frozenset[RelativePath] | None:
-        """The paths that were chosen in any way; None for all."""
+        """Selected paths; None for all."""
         if self.only is None and not self.hunks:
             return None
         return frozenset((*(self.only or ()), *self.hunks))
@@ -93,13 +92,12 @@ class PublishOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishResult:
-    """What was published: how many paths, and the first of them.
+    """Result of a publish.
 
-    `checkpoint` is the project as it was before; without one there was nothing to publish.
-    `remaining` changes of the draft were not published, `ignored` of them because git ignores
-    them. What somebody else wrote at the same time and was overwritten is `rescued` in the store.
-    `with_git`: some of it is in the project's own repository, which a restore leaves alone unless
-    it is asked for.
+    `checkpoint` is the project before; None if there was nothing to publish. `remaining` changes
+    were not published, `ignored` of them because git ignores them. Concurrent changes that were
+    overwritten are in the store (`rescued`). `with_git`: the project's own repository was changed,
+    which a restore leaves alone unless asked.
     """
 
     key: str
@@ -115,10 +113,10 @@ class PublishResult:
 
 
 def publish(workbench: Workbench, order: PublishOrder) -> PublishResult:
-    """Bring the changes of a draft into the project, all that were chosen or none.
+    """Apply the selected changes of a draft to the project, all or none.
 
-    Raises DraftMovedOn if it is not what was reviewed, DraftMerged if something was merged into
-    it that must be reviewed first, PublishedChanged if somebody must decide about a file.
+    Raises DraftMovedOn if it differs from the review, DraftMerged if a merge must be reviewed
+    first, and PublishedChanged for conflicts.
     """
     with workbench.locked() as (handle, _):
         done = facts_of(handle, OperationKind.PUBLISH, order.key)
@@ -171,23 +169,23 @@ def _publish(
             **({} if commit is None else {"commit": commit}),
         },
     )
-    # The kernel keeps a directory of the layer that the project has not for one without a lower
-    # layer, and leaves no whiteouts in it: so it must stay one when the project gets it now.
+    # Overlayfs leaves no whiteouts in a directory without a lower one, so it must not merge with
+    # the directory that the project gets now.
     view.detach(made_in(changes))
     facts = _transacted(handle, changes, intent)
     published = _published(facts)
-    # It is published: what is missing here, the next command makes up for.
+    # Already published: errors from here on are only cleanup, which the next command repeats.
     with suppress(Failure, OSError):
         is_all = not published.remaining and state.ours.uncovered == before.uncovered
         if is_all and view.is_large and not is_draft_in_use(handle.drafts.home(state.draft)):
-            view.clear()  # the project has it; while somebody is inside, it does no harm
+            view.clear()  # only saves space
     report_done(handle, OperationKind.PUBLISH, facts, changes, undo=before)
     prune_after_operation(handle)
     return published
 
 
 def seal_of_plan(state: DraftState, decided: Decisions) -> str:
-    """The seal of what is chosen: what else is written in the draft does not make it stale."""
+    """Seal of the selected changes; other writes in the draft do not invalidate it."""
     meant = {PathVerdict.APPLY, PathVerdict.MERGE, PathVerdict.CONFLICT}
     return seal_of(
         each
@@ -197,7 +195,7 @@ def seal_of_plan(state: DraftState, decided: Decisions) -> str:
 
 
 class PublishPlan(NamedTuple):
-    """What an order comes to: the verdict on each path, and what is merged into the draft first."""
+    """Decisions of an order, merges into the draft that come first, and ignored paths."""
 
     decided: Decisions
     merges: Merges
@@ -205,7 +203,7 @@ class PublishPlan(NamedTuple):
 
 
 def plan(handle: WorkbenchHandle, state: DraftState, order: PublishOrder) -> PublishPlan:
-    """Decide what an order comes to; nothing is done, and nothing is refused yet."""
+    """Decide an order, without changing or refusing anything."""
     _, theirs, ours = state.trees
     ignored = frozenset[RelativePath]()
     if not order.with_ignored:
@@ -224,14 +222,14 @@ def plan(handle: WorkbenchHandle, state: DraftState, order: PublishOrder) -> Pub
 def planned_changes(
     handle: WorkbenchHandle, state: DraftState, decided: Decisions, order: PublishOrder
 ) -> tuple[PathChange, ...]:
-    """What an order changes in the project, down to the hunks."""
+    """Changes of the project that an order makes, down to hunks."""
     return _with_hunks(handle, changes_of(decided, *state.trees[1:]), order.hunks)
 
 
 def _agreed(
     handle: WorkbenchHandle, view: DraftView, state: DraftState, order: PublishOrder
 ) -> PublishPlan:
-    """What is to be done, if nobody must decide about anything first."""
+    """Return the plan, if no conflict needs a decision."""
     agreed = plan(handle, state, order)
     decided, merged = agreed.decided, agreed.merges.merged
     require_agreement({path: found for path, found in decided.items() if path not in merged})
@@ -244,7 +242,7 @@ def _agreed(
 
 
 class _Kept(NamedTuple):
-    """The project before, the draft afterwards, and whether that is a revision of it."""
+    """The project before, the draft afterwards, and whether a revision is due."""
 
     before: Checkpoint
     after: DraftChanges
@@ -252,7 +250,7 @@ class _Kept(NamedTuple):
 
 
 def _kept(handle: WorkbenchHandle, state: DraftState, changes: tuple[PathChange, ...]) -> _Kept:
-    """Keep all that must be there before anything is done."""
+    """Store everything that must exist before the transaction."""
     said = f"before {state.draft.id}"
     before = checkpoint_before(handle, state.theirs, Occasion.PUBLISH, said)
     base = _next_base(handle, state, changes)
@@ -268,11 +266,11 @@ def _kept(handle: WorkbenchHandle, state: DraftState, changes: tuple[PathChange,
 def _next_base(
     handle: WorkbenchHandle, state: DraftState, changes: tuple[PathChange, ...]
 ) -> Checkpoint:
-    """What the draft is counted from next: what it was, but with what is published of it."""
+    """Base of the draft after the publish: the old one with the published entries."""
     wanted = {each.path: each.after for each in changes}
     is_covered = not state.base.uncovered and not state.ours.uncovered
     if is_covered and wanted == {each.path: each.after for each in state.changes}:
-        return state.ours  # it is all that the draft changes
+        return state.ours  # everything was published
     return tree_with_entries(handle.store, state.base, wanted)
 
 
@@ -291,7 +289,7 @@ def _with_hunks(
     changes: tuple[PathChange, ...],
     hunks: Mapping[RelativePath, frozenset[int]],
 ) -> tuple[PathChange, ...]:
-    """The changes with only the chosen hunks of these files."""
+    """Restrict files to their selected hunks."""
     changed = {change.path: change for change in changes}
     for path, numbers in hunks.items():
         change = changed.pop(path, None)
@@ -307,7 +305,7 @@ def _with_hunks(
 def _part(
     handle: WorkbenchHandle, change: PathChange, after: PathEntry, numbers: frozenset[int]
 ) -> PathEntry:
-    """A file with some of its hunks; it has the new mode if it is new, or all that is new."""
+    """A file with some of its hunks; the new mode only if the file is new or complete."""
     old = text_of(handle.store, change.before) or b""
     new = text_of(handle.store, after)
     if new is None:

@@ -1,14 +1,11 @@
-"""Finish or undo what was interrupted, before anything else is done, and say which.
+"""Run transactions, record their outcome, and recover interrupted ones.
 
-Carry a transaction out and write down how it ended, also if somebody else must end it.
+The facts of a transaction are in its marker, so that recovery after a crash records the same event
+as the original process would have.
 
-What a transaction is for stands in its marker. So whoever finishes or undoes it after a crash says
-the same about it as we would have.
-
-A draft that is made for its first batch: it stays if the batch does.
-
-What is to come is written down before the draft is made. So whoever opens the workbench after a
-kill knows which draft nobody has asked for.
+A draft created for its first batch exists only if the batch succeeds. The list of existing drafts
+is written to `first-batch.json` before the draft is created, so that recovery can identify and
+remove an orphan.
 """
 
 from __future__ import annotations
@@ -40,11 +37,11 @@ from holdfast.workbench.transaction.site import TransactionSite, is_there
 from holdfast.workbench.transaction.transaction import execute, recover
 from holdfast.world import disk_failure, encode_record, remove_leftovers, replace_file
 
-PATHS_MAX: Final = 1_000  # more of them nobody reads; all are counted
+PATHS_MAX: Final = 1_000  # listed paths; the count is complete
 
 
 class OperationKind(StrEnum):
-    """What a transaction is for."""
+    """What a transaction is for; stored in markers and events."""
 
     PUBLISH = "publish"
     RESTORE = "restore"
@@ -64,10 +61,10 @@ _DONE: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionIntent:
-    """What is to be done, and what is true once it is: the new base of a draft, among others.
+    """What a transaction does, and what it establishes, for example a new base of a draft.
 
-    `revised` is the checkpoint of a draft of which it leaves a revision. Said again with the same
-    key, it is not done again; one that `is_new` was just made up here.
+    `revised` is the draft checkpoint of the revision it leaves. An operation with a recorded key is
+    not repeated; `is_new` says that the key was just created.
     """
 
     deed: OperationKind
@@ -80,7 +77,7 @@ class TransactionIntent:
 
 
 class SettledTransaction(NamedTuple):
-    """How a transaction ended, and what is written down about it."""
+    """Outcome of a transaction, and the recorded facts."""
 
     outcome: TransactionOutcome
     facts: Facts
@@ -92,7 +89,7 @@ def transact(
     changes: tuple[PathChange, ...],
     intent: TransactionIntent,
 ) -> SettledTransaction:
-    """Make all the changes or none, and write down which."""
+    """Apply all changes or none, and record the outcome."""
     name = handle.ids.make("tx")
     known = {"draft": intent.draft, "base": intent.base, "revised": intent.revised}
     facts = {
@@ -103,7 +100,7 @@ def transact(
         "paths": _listed(change.path for change in changes),
         "count": len(changes),
     }
-    encode_record(facts)  # what cannot be written down in the end is refused before it begins
+    encode_record(facts)  # fail before the transaction rather than after it
     noted: dict[str, object] = {}
 
     def record_outcome(outcome: TransactionOutcome) -> None:
@@ -124,11 +121,11 @@ def transact(
 
 
 def settle(handle: WorkbenchHandle, outcome: TransactionOutcome, *, is_new: bool = False) -> Facts:
-    """Write down how a transaction ended; said twice, it is there once. Returns what is there.
+    """Record the outcome of a transaction, once; return the recorded facts.
 
-    One that `is_new` has a key that nobody can have noted before this hold.
+    `is_new`: the key cannot have been recorded before.
     """
-    if not outcome.facts:  # one that nobody needs to know of
+    if not outcome.facts:  # an internal transaction without event
         return {}
     deed = OperationKind(str(outcome.facts["deed"]))
     facts = {**outcome.facts, **_ending(outcome)}
@@ -149,26 +146,26 @@ def settle(handle: WorkbenchHandle, outcome: TransactionOutcome, *, is_new: bool
 
 
 def facts_of(handle: WorkbenchHandle, deed: OperationKind, key: str | None) -> Facts | None:
-    """What was written down of a deed that is done already; None if it is not."""
+    """Return the recorded facts of a finished operation; None if it was not done."""
     event = None if key is None else handle.records.outcome(_done(deed, key))
     return None if event is None else event.facts
 
 
 def paths_in(facts: Facts, name: str) -> tuple[RelativePath, ...]:
-    """The paths that are written down under a name."""
+    """Decode the paths of a fact."""
     listed = msgspec.convert(facts.get(name), tuple[str, ...])
     return tuple(map(RelativePath.from_text, listed))
 
 
 def number_in(facts: Facts, name: str) -> int:
-    """The number that is written down under a name."""
+    """Decode the number of a fact."""
     number = facts.get(name)
-    assert isinstance(number, int), f"{name} is no number"
+    assert isinstance(number, int), f"{name} is not a number"
     return number
 
 
 def _done(deed: OperationKind, key: str) -> str:
-    """By what it is known that a deed was done."""
+    """Event key of a finished operation."""
     return f"{deed} {key}"
 
 
@@ -182,16 +179,16 @@ def _ending(outcome: TransactionOutcome) -> Facts:
 
 
 def _rebase(handle: WorkbenchHandle, facts: Facts) -> None:
-    """Count the changes of a draft from now on from what is there now, and leave a revision.
+    """Set the new base of a draft and leave a revision.
 
-    Whoever did so and died then did not say that it is done: there is one revision all the same.
+    Idempotent: a repeated call after a crash leaves no second revision.
     """
     draft, base, seen = (facts.get(name) for name in ("draft", "base", "revised"))
     if draft is None or base is None:
         return
     try:
         found = handle.drafts.find(str(draft))
-    except DraftMissing:  # it was discarded meanwhile
+    except DraftMissing:  # discarded meanwhile
         return
     now = replace(found, base=Id(str(base)))
     cause = _DONE[OperationKind(str(facts["deed"]))]
@@ -215,7 +212,7 @@ class _Begun(msgspec.Struct, frozen=True):
 
 @contextmanager
 def first_batch(handle: WorkbenchHandle, key: str) -> Generator[Draft]:
-    """Make a draft for a batch; if the batch fails, it is removed again."""
+    """Create a draft for a batch; if the batch fails, it is removed."""
     drafts = handle.drafts
     known = (*(draft.id for draft in drafts.all()), *(each.draft for each in drafts.damaged()))
     begun = msgspec.json.encode(_Begun(key, known))
@@ -226,22 +223,19 @@ def first_batch(handle: WorkbenchHandle, key: str) -> Generator[Draft]:
     except Failure:
         forget_first_batch(handle)
         raise
-    with suppress(Failure):  # it is done: whoever opens the workbench next forgets it, too
+    with suppress(Failure):  # the batch is done; the next opening repeats this cleanup
         forget_first_batch(handle)
 
 
 def forget_first_batch(handle: WorkbenchHandle) -> None:
-    """Remove the draft of a first batch that came to nothing; then nothing is to come any more.
-
-    As long as something in it is to be finished or undone, nobody knows that yet.
-    """
+    """Remove the draft of a failed first batch, unless it has a transaction to recover."""
     if not is_there(_path(handle)):
         return
     try:
         begun = msgspec.json.decode(_path(handle).read_bytes(), type=_Begun)
     except OSError as error:
         raise disk_failure(error, path=str(_path(handle))) from error
-    except ValueError:  # it was cut short, so no draft was made yet
+    except ValueError:  # torn write: no draft was created yet
         begun = None
     if begun is not None and facts_of(handle, OperationKind.BATCH, begun.key) is None:
         for draft in handle.drafts.all():
@@ -261,10 +255,10 @@ _PROJECT: Final = "project"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """One transaction that somebody else began: on what, and which way it went now.
+    """A recovered transaction: its site, and its result.
 
-    `theirs` was changed by somebody else meanwhile and left so; what of it was overwritten is
-    `rescued` in the store. `commit` is the commit that it was to make.
+    `theirs` are paths left as another process changed them; overwritten versions are in the store
+    (`rescued`). `commit` is the git commit it was to make.
     """
 
     what: str
@@ -275,14 +269,14 @@ class Recovered:
 
 
 def recover_all(handle: WorkbenchHandle) -> tuple[Recovered, ...]:
-    """Reconcile the project and every draft in which something was interrupted."""
+    """Recover the project and every draft with an interrupted transaction."""
     found: list[Recovered] = []
     with handle.project_site() as site:
         found += _reconciled(handle, site, _PROJECT)
     for draft in handle.drafts.all():
         if not handle.is_interrupted(draft):
             continue
-        # If it cannot be done now, whoever uses this draft is told.
+        # A draft that cannot be recovered now fails when it is used.
         with suppress(Failure, OSError), open_view(handle.drafts, draft) as view:
             found += _reconciled(handle, handle.draft_site(draft, view), draft.id)
     forget_first_batch(handle)
@@ -291,7 +285,7 @@ def recover_all(handle: WorkbenchHandle) -> tuple[Recovered, ...]:
 
 @contextmanager
 def opened(handle: WorkbenchHandle, draft: Draft) -> Generator[DraftView]:
-    """Open a draft in which nothing is half done."""
+    """Open a draft after recovering it."""
     with open_view(handle.drafts, draft) as view:
         _reconciled(handle, handle.draft_site(draft, view), draft.id)
         yield view
@@ -315,6 +309,6 @@ def _reconciled(handle: WorkbenchHandle, site: TransactionSite, what: str) -> li
         commit=committed_in(noted) if outcome.result is TransactionResult.FINISHED else None,
     )
     facts = {"what": what, "way": found.result, "transaction": outcome.key}
-    # What was killed while staging left no marker, and so no key to note it under once.
+    # Killed while staging: there is no marker, hence no key.
     handle.records.note("recovered", facts, key=f"{outcome.key} recovered" if outcome.key else None)
     return [found]

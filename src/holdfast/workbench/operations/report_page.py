@@ -1,7 +1,7 @@
-"""Lay out what a publication, a restore or a failure did, for a browser and for a program.
+"""Layout of reports as HTML and JSON. Pure.
 
-A page is whole by itself and needs no network. It holds no contents of files, only what became of
-them; a name can be any bytes, so everything in it is escaped.
+A page is self-contained and holds no file contents. Names are arbitrary bytes, so everything is
+escaped.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ FILES_MAX: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationReport:
-    """What was done, or was not: the facts, of which everything that is shown is made.
+    """Facts of a report.
 
-    `failure` is the wire form of what went wrong, without secrets; without one it succeeded.
-    `kept` says what one can go back to, and where.
+    `failure` is a redacted wire form; None on success. `kept` lists commands to go back.
     """
 
     deed: str
@@ -42,7 +41,7 @@ class OperationReport:
 
 
 def report_record(report: OperationReport) -> dict[str, object]:
-    """The report for a program; at most so many files are listed, and all are counted."""
+    """The report as JSON; at most FILES_MAX files are listed, all are counted."""
     remarks = dict(report.remarks)
     return {
         "schema": SCHEMA,
@@ -73,9 +72,9 @@ def report_record(report: OperationReport) -> dict[str, object]:
 
 
 def report_page(report: OperationReport) -> str:
-    """The report for a browser: one page, without scripts, pictures or links elsewhere.
+    """The report as one page without scripts or external links.
 
-    The record is in it, in a fold, as the text of the element `record`.
+    The JSON record is in the element `record`.
     """
     title = f"{report.deed.capitalize()} of {report.project}"
     return html_page(title, _parts(report))

@@ -1,4 +1,4 @@
-"""Reports of what was done or failed: a page with a record of each, kept with the project."""
+"""Reports of publishes, restores and failures, as HTML pages kept with the project."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MARK_BYTES: Final = 4
 
 
 def report(records: WorkbenchRecords, report: OperationReport) -> Path:
-    """Keep a report and return its page; said twice, it is there once."""
+    """Write a report and return its path; idempotent."""
     directory = records.directory / REPORTS
     if not directory.is_dir():
         try:
@@ -38,25 +38,22 @@ def report(records: WorkbenchRecords, report: OperationReport) -> Path:
 
 
 def reports(records: WorkbenchRecords) -> tuple[Path, ...]:
-    """The pages of all reports, oldest first."""
+    """Paths of all reports, oldest first."""
     directory = records.directory / REPORTS
     names = records.disk.names(directory) if directory.is_dir() else []
     return tuple(directory / name for name in names if name.endswith(".html"))
 
 
 def redacted_wire(failure: Failure) -> Mapping[str, object]:
-    """A failure as it may be written down: in its wire form, without secrets."""
+    """Wire form of a failure, with secrets redacted."""
     return telemetry.ValueRedactor(telemetry.Redactor().text).mapping(to_wire(failure))
 
 
 def _name(report: OperationReport) -> str:
-    """A name that sorts by time and is the same for the same report."""
+    """File name that sorts by time and is stable for one report."""
     said = f"{report.deed}\0{report.key}\0{report.draft}\0{report.checkpoint}\0{report.at}"
     mark = blake2b(os.fsencode(said), digest_size=_MARK_BYTES).hexdigest()
     return f"{report.at:%Y%m%dT%H%M%SZ}-{report.deed}-{mark}"
-
-
-# Leave a report of what was done to a project, or of why nothing was.
 
 
 def report_done(
@@ -67,9 +64,9 @@ def report_done(
     *,
     undo: Checkpoint,
 ) -> None:
-    """Leave a report of what was done, and of what takes it back.
+    """Write a report of a finished operation, with the command that undoes it.
 
-    It is done whatever becomes of the report: a full disk is no reason to say otherwise.
+    Errors are ignored: the operation has succeeded.
     """
     draft = facts.get("draft")
     with suppress(Failure):
@@ -96,7 +93,7 @@ def report_failed(
     draft: str | None = None,
     checkpoint: str | None = None,
 ) -> None:
-    """Leave a report of why nothing was done, and an event; the failure matters more than both."""
+    """Write a report and an event for a failure; errors must not mask it."""
     facts = {"draft": draft, "checkpoint": checkpoint, "error": redacted_wire(failure)}
     with suppress(Failure):
         handle.records.note(f"{deed}_failed", facts)

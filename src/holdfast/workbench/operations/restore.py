@@ -1,7 +1,7 @@
-"""Bring a project back to a checkpoint, and be able to take that back.
+"""Restore a project to a checkpoint, reversibly.
 
-Only what differs is touched. What either side does not cover stays, and so does the directory that
-it is in; if something covered would have to take its place, nothing is restored.
+Only differing paths are changed. Paths that either side does not cover stay, with their
+directories; if a covered entry would have to replace one, nothing is restored.
 """
 
 from __future__ import annotations
@@ -43,15 +43,13 @@ from holdfast.workbench.operations.reports import report_done, report_failed
 from holdfast.workbench.store.tree_queries import find_checkpoint, uncovered_entries
 from holdfast.workbench.transaction.machine import Facts, TransactionResult
 
-# Restore a checkpoint and keep what was made since.
-
 
 def without_removals(
     changes: Sequence[PathChange],
 ) -> tuple[tuple[PathChange, ...], list[RelativePath]]:
-    """The changes that remove nothing, and what is left as it is because of that.
+    """Return the changes that remove nothing, and the paths that stay because of that.
 
-    A directory that something new is in stays a directory, also where the checkpoint has a file.
+    A directory with new entries stays one, even if the checkpoint has a file there.
     """
     new = {change.path for change in changes if change.after is None}
     above = {each for path in new for each in above_of(path)}
@@ -128,10 +126,10 @@ def preview_restore(workbench: Workbench, order: RestoreOrder) -> RestorePreview
 
 
 def restore(workbench: Workbench, order: RestoreOrder) -> Restored:
-    """Make the project what it was at a checkpoint, all that was chosen or nothing.
+    """Restore the selected paths to a checkpoint, all or none.
 
-    Raises FileReadFailed if something would be lost that cannot be kept, RestoreConflict if
-    somebody changed the project at the same moment.
+    Raises FileReadFailed if an uncovered path would be lost, RestoreConflict for a concurrent
+    change.
     """
     with workbench.locked() as (handle, _):
         done = facts_of(handle, OperationKind.RESTORE, order.key)
@@ -174,7 +172,7 @@ def _restore(handle: WorkbenchHandle, order: RestoreOrder) -> Restored:
 
 
 class _Plan(NamedTuple):
-    """To what, what changes, what is left because it is not covered, and what was there before."""
+    """Target, changes, uncovered paths that stay, and the checkpoint before."""
 
     target: Checkpoint
     changes: tuple[PathChange, ...]
@@ -183,7 +181,7 @@ class _Plan(NamedTuple):
 
 
 def _planned(handle: WorkbenchHandle, order: RestoreOrder) -> _Plan:
-    """Look at the project and decide; if anything changes, what was seen is kept."""
+    """Scan the project and plan; if anything changes, record a checkpoint of it."""
     target = find_checkpoint(handle.store, order.checkpoint)
     now = handle.seen()
     changes, left = _decided(handle, now, target, order)
@@ -195,7 +193,7 @@ def _planned(handle: WorkbenchHandle, order: RestoreOrder) -> _Plan:
 
 
 class _Decided(NamedTuple):
-    """What a restore changes, and what it leaves although it differs."""
+    """Changes of a restore, and differing paths that it leaves."""
 
     changes: tuple[PathChange, ...]
     left: tuple[RelativePath, ...]
@@ -223,7 +221,7 @@ def _decided(
 
 
 def _is_left(found: PathDecision, wanted: PathEntry | None) -> bool:
-    """Whether something stays because it is not covered, and nothing need take its place."""
+    """Whether an uncovered path stays, and nothing has to replace it."""
     is_in_place = wanted is not None and wanted.kind is not EntryKind.SPECIAL
     return found.reason is ConflictReason.NOT_COVERED and not is_in_place
 

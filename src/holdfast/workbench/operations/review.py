@@ -1,11 +1,9 @@
-"""Show what a draft changes, and seal it: what is published is what was reviewed.
+"""Review a draft: its changes, conflicts and merges, with a seal over what was shown.
 
-Mark the changes of a draft that programs run by themselves.
-
-Beside its name, two things make git run or obey a file: a configuration that names it
-(`core.hooksPath`, `include.path`), and a directory that has all that a bare repository has. The
-configuration is that of the project and of repositories in it, as the project and the draft have
-it, and that of the person.
+Changes are marked that run by themselves. Besides well-known names, git runs or obeys files that a
+configuration names (`core.hooksPath`, `include.path`), and directories that look like a bare
+repository. Configurations are those of the project and its nested repositories, in project and
+draft, and the user's.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ _IN_BARE = "git takes the directory for a bare repository, and obeys its configu
 
 
 def marker_of(handle: WorkbenchHandle, state: DraftState) -> Marker:
-    """What marks the changes of a draft, given the project and the draft as they are."""
+    """Return the function that marks changes of a draft which run by themselves."""
     store, project = handle.store, str(handle.context.project)
     directories = set(_directories(each.path for each in state.changes))
     obeyed = {
@@ -87,7 +85,7 @@ def marker_of(handle: WorkbenchHandle, state: DraftState) -> Marker:
 
 
 def _directories(paths: Iterable[RelativePath]) -> Iterator[RelativePath]:
-    """Every directory above one of the paths, but for the project itself."""
+    """Yield every directory above the paths, except the root."""
     seen: set[RelativePath] = set()
     for path in paths:
         above = path.parent
@@ -100,7 +98,7 @@ def _directories(paths: Iterable[RelativePath]) -> Iterator[RelativePath]:
 def _obeyed(
     store: Store, checkpoint: Checkpoint, project: str, directories: Iterable[RelativePath]
 ) -> Iterator[tuple[RelativePath, str]]:
-    """What configuration has git run or obey inside of the project, and by which key."""
+    """Yield paths in the project that a git configuration runs or includes, with the key."""
 
     def read(path: str) -> bytes:
         inside = _inside(project, path)
@@ -207,10 +205,9 @@ def review(
 
 
 def preview(workbench: Workbench, order: PublishOrder) -> Review:
-    """What `publish` does with this order, to the path and the hunk.
+    """Return what `publish` would do with an order, down to hunks.
 
-    Its `files` are what is published; where something is in conflict or to be merged first, also
-    that. Publishing with the seal of it publishes exactly this; the seal is of nothing else.
+    Conflicts and merges are included in `files`; the seal covers only this order.
     """
     with workbench.locked() as (handle, _):
         draft = resolve_draft(
@@ -233,7 +230,7 @@ def preview(workbench: Workbench, order: PublishOrder) -> Review:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What is looked at: the verdicts, the merges, what is ignored, and what is shown."""
+    """Decisions, merges, ignored paths and shown changes of a review."""
 
     decided: Decisions
     merges: Merges
@@ -280,10 +277,7 @@ def _review(
 
 
 def _with_hard_links(handle: WorkbenchHandle, files: tuple[FileDiff, ...]) -> tuple[FileDiff, ...]:
-    """The same files, with a note on those that have other names in the project.
-
-    A publication replaces a file, so that its other names keep what was there before.
-    """
+    """Add a note to files with several hard links: a publish changes only one of them."""
     noted: list[FileDiff] = []
     for each in files:
         count = 1

@@ -1,4 +1,4 @@
-"""Leave revisions of a draft, and say what it had changed at each of them."""
+"""Revisions of a draft."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.workbench.handle import WorkbenchHandle
 from holdfast.workbench.model import Draft, PathChange, Revision
 from holdfast.workbench.operations.draft_state import DraftChanges
 
-FOUND: Final = "found"  # the cause of a revision that nobody left: a command was killed, perhaps
+FOUND: Final = "found"  # cause of a revision made on entering: a command was probably killed
 
 
 def revised(
@@ -23,7 +23,7 @@ def revised(
     back_to: int | None = None,
     is_due: bool = False,
 ) -> Draft:
-    """The draft with a revision of how it is now, unless it is none and the last one is like it."""
+    """Add a revision of the current state, unless it equals the last one; return the draft."""
     if not is_due and not is_revision_due(handle, own):
         return own.draft
     draft = with_revision(handle, own.draft, own.ours.id, cause, back_to)
@@ -34,7 +34,7 @@ def revised(
 def with_revision(
     handle: WorkbenchHandle, draft: Draft, checkpoint: Id, cause: str, back_to: int | None = None
 ) -> Draft:
-    """A draft with one revision more, which is not written down yet."""
+    """Return the draft with one more revision, not saved yet."""
     made = Revision(
         number=next_number(draft),
         checkpoint=checkpoint,
@@ -47,17 +47,16 @@ def with_revision(
 
 
 def is_revision_due(handle: WorkbenchHandle, own: DraftChanges) -> bool:
-    """Whether a draft has other changes than at its last revision; without one, any."""
+    """Whether the changes differ from those of the last revision."""
     return not _is_like(handle, own, own.draft.revisions[-1] if own.draft.revisions else None)
 
 
 def next_number(draft: Draft) -> int:
-    """The number of the next revision."""
     return draft.revisions[-1].number + 1 if draft.revisions else 1
 
 
 def find_revision(draft: Draft, number: int) -> Revision:
-    """The revision of a number; RevisionMissing if there is none."""
+    """Return a revision by number; raises RevisionMissing."""
     found = next((each for each in draft.revisions if each.number == number), None)
     if found is None:
         raise RevisionMissing(draft=draft.id, number=number)
@@ -65,14 +64,14 @@ def find_revision(draft: Draft, number: int) -> Revision:
 
 
 def changes_at(handle: WorkbenchHandle, draft: Draft, revision: Revision) -> tuple[PathChange, ...]:
-    """What the draft itself had changed at a revision."""
+    """Changes of the draft at a revision."""
     base = revision.base or draft.base
     assert base is not None, "a draft with a revision has a base"
     return handle.store.changes(handle.store.find(base), handle.store.find(revision.checkpoint))
 
 
 def _is_like(handle: WorkbenchHandle, own: DraftChanges, revision: Revision | None) -> bool:
-    """Whether the draft has the changes that it had at a revision; without one, none."""
+    """Whether the changes equal those of a revision; without one, whether there are none."""
     if revision is None:
         return not own.changes
     then = changes_at(handle, own.draft, revision)

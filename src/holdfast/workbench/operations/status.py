@@ -1,4 +1,4 @@
-"""Tell how a project and its drafts stand."""
+"""Status of a project and its drafts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ from holdfast.workbench.operations.recovery import Recovered, opened
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftStatus:
-    """A draft: how many paths it changes, what stands in the way, and how many work in it.
-
-    `changed` does not count the `ignored` paths, which git ignores and publications leave out.
-    """
+    """Status of a draft; `changed` excludes the `ignored` paths, which git ignores."""
 
     draft: Draft
     changed: int
@@ -35,10 +32,7 @@ class DraftStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkbenchStatus:
-    """A project: its drafts with changes, those that cannot be read, and what is kept of it.
-
-    `recovered` is what was finished or undone just now.
-    """
+    """Status of a project; `recovered` are transactions recovered just now."""
 
     id: str
     project: Path
@@ -50,7 +44,6 @@ class WorkbenchStatus:
 
 
 def status(workbench: Workbench) -> WorkbenchStatus:
-    """How the project and every draft of it stand now."""
     if not workbench.is_used:
         return WorkbenchStatus(id=workbench.id, project=workbench.project)
     with workbench.locked() as (handle, recovered):
