@@ -1,7 +1,6 @@
-"""Processes on a server whose handles survive lost connections.
+"""Client of the exec-server: processes whose handles survive lost connections.
 
-What it offers is loaded when it is first asked for: the keeper lives in this room too, and must
-stay small.
+Public names are imported on first use: the keeper imports this package too, and must stay small.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read and write file URIs: any bytes that a path may have, and no way around a name."""
+"""Convert between file URIs and byte paths; rejects encoded slashes and NUL bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLAIN = "/!$&'()*+,;=:@~-._|[]"  # what other writers of file URIs leave as it 
 
 @lru_cache  # most starts of a session are in one directory
 def path_of(uri: str) -> bytes:
-    """The absolute path that a file URI names; `.` and `..` are resolved by their spelling."""
+    """Return the absolute path of a file URI; `.` and `..` are resolved lexically."""
     scheme = _SCHEME.match(uri)
     if scheme is None:
         raise RequestInvalid(reason="invalid URI: relative URL without a base")
@@ -32,7 +32,7 @@ def path_of(uri: str) -> bytes:
 
 
 def uri_of(path: bytes) -> str:
-    """The file URI of an absolute path."""
+    """Return the file URI of an absolute path."""
     return "file://" + quote_from_bytes(path, safe=_PLAIN)
 
 
@@ -48,7 +48,7 @@ def _names(path: str) -> list[bytes]:
 
 
 def _name(spelled: str) -> bytes:
-    """Decode one name; an encoded slash or NUL would make another path of it."""
+    """Decode one path component; an encoded slash or NUL would change the path."""
     try:
         name = unquote_to_bytes(spelled)
     except UnicodeEncodeError as error:

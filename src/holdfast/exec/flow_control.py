@@ -1,4 +1,4 @@
-"""Decide how much a client may be told that says what it has taken, and when it says so."""
+"""Flow control between server and client: credit for unacknowledged output of a process."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ EVENTS_MAX = 4096
 
 
 class Credit:
-    """What one client may still be told about one process.
+    """Send credit of one client for one process.
 
-    It has said how many bytes it holds for a slow reader. So many are told, and no more until it
-    says what it has taken: more would find no room there.
+    The client announced how many bytes it buffers. The server sends that much, then waits for an
+    acknowledgement: more would overflow the client's buffer.
     """
 
     def __init__(self, bytes_max: int, *, taken: int = 0) -> None:
@@ -27,35 +27,37 @@ class Credit:
 
     @property
     def bytes_left(self) -> int:
-        """How many bytes may be told; none where no event may be."""
+        """Bytes that may be sent; zero if the event limit is reached."""
         return max(0, self._bytes_max - self._bytes) if self.events_left else 0
 
     @property
     def events_left(self) -> int:
-        """How many events may be told."""
+        """Events that may be sent."""
         return EVENTS_MAX - len(self._told)
 
     def tell(self, first_seq: int, lengths: Iterable[int]) -> None:
-        """Take note of events that are told, in order, by how much output is in each."""
+        """Charge sent events, by the length of their output in bytes."""
         for seq, length in enumerate(lengths, start=first_seq):
             self._told.append((seq, RECORD_BYTES + length))
             self._bytes += RECORD_BYTES + length
 
     def take(self, seq: int) -> None:
-        """Take note that the client needs nothing up to this event any more."""
+        """Return the credit of all events up to `seq`."""
         self.taken = max(self.taken, seq)
         while self._told and self._told[0][0] <= seq:
             self._bytes -= self._told.popleft()[1]
 
 
 class Acknowledgements:
-    """Decides when to say what was taken: at half of what is told, so that nobody waits for it."""
+    """Decides when a client acknowledges: at half of its credit, so that the server never
+    stalls.
+    """
 
     def __init__(self) -> None:
         self._bytes = self._events = 0
 
     def take(self, events: Iterable[Event], bytes_max: int | None) -> bool:
-        """Take note of what was taken; say whether that is to be told now, to who wants to know."""
+        """Count consumed events; returns whether an acknowledgement is due."""
         if bytes_max is None:
             return False
         for event in events:
@@ -68,5 +70,5 @@ class Acknowledgements:
 
 
 def size_of(event: Event) -> int:
-    """What an event weighs, the same as where it is kept."""
+    """Return the bytes that an event costs, the same as in the index."""
     return RECORD_BYTES + (len(event.data) if isinstance(event, Output) else 0)

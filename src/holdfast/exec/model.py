@@ -1,4 +1,7 @@
-"""The nouns of processes that outlive their connection."""
+"""Data types of the exec client: events, commands, pages.
+
+`Output`, `Exited` and `Closed` are the decoded forms of the wire messages in `exec.protocol`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A piece of what a process wrote; `stream` is stdout, stderr or pty."""
+    """A piece of output; `stream` is stdout, stderr or pty."""
 
     seq: int
     stream: str
@@ -18,9 +21,9 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """The process has ended; output of its descendants may still follow.
+    """The process has exited; output of its descendants may still follow.
 
-    Of one that `is_lost` the status is not known; it was killed or has ended with its keeper.
+    If it `is_lost` the exit status is unknown: its keeper was killed.
     """
 
     seq: int
@@ -31,7 +34,7 @@ class Exited:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The process has ended and nothing of it will follow."""
+    """Last event: the process has exited and all its output was read."""
 
     seq: int
 
@@ -41,11 +44,10 @@ Event = Output | Exited | Closed
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one read of a process yielded; exit and close are told, but not where they stand.
+    """Result of one read: output with sequence numbers; exit and close without theirs.
 
-    `next_seq` is the number after the last that the page speaks of; if the page `is_whole`, that
-    is the next number of the process. `first_retained`, where the server tells it, is the number
-    after the last that it has dropped.
+    `next_seq` follows the last event of the page; if the page `is_whole` it is the next sequence
+    number of the process. `first_retained`, if the server reports it, is the oldest retained one.
     """
 
     chunks: tuple[Output, ...]
@@ -60,11 +62,11 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run on the server, and with what; `env` is all that it gets.
+    """A command to run on the server; `env` is its complete environment.
 
-    Its terminal has the size from the start where the server can do that, as ours does. `sandbox`
-    is what it may touch, as Codex says that; a server that cannot keep to it refuses to start it.
-    If `keep`, a server that can keeps it until it ends, also if its client never comes back.
+    `rows` and `cols` are the initial terminal size, if the server supports that. `sandbox` is a
+    Codex sandbox policy; a server that cannot enforce it refuses the start. With `keep` the process
+    outlives its client's session timeout, if the server supports that.
     """
 
     argv: tuple[str, ...]
@@ -80,7 +82,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A process that lives although its keeper is gone: no server can tell about it."""
+    """A process that outlived its keeper, so that no server controls it."""
 
     pid: int
     command: str
@@ -88,7 +90,7 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Detached:
-    """What a process has started and left running; its id is empty once it is forgotten."""
+    """A descendant that outlives the process that started it; `process` is empty once forgotten."""
 
     pid: int
     command: str
@@ -98,7 +100,7 @@ class Detached:
 
 @dataclass(frozen=True, slots=True)
 class WebHeader:
-    """A header of a web request; the server's own `variable`, if one is named, ends its value."""
+    """A header of an HTTP request; the value of the server's environment `variable` is appended."""
 
     name: str
     value: str
@@ -107,7 +109,7 @@ class WebHeader:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A web request for the server to make; `timeout` is for the whole of its answer."""
+    """An HTTP request for the server to make; `timeout` in seconds covers the whole response."""
 
     url: str
     method: str = "GET"
@@ -119,7 +121,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The whole answer to a web request."""
+    """A complete HTTP response."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -131,7 +133,7 @@ AWAITS_READER = "reader"
 
 
 class ClientState(StrEnum):
-    """Where a client stands."""
+    """Connection state of a client."""
 
     CONNECTED = "connected"
     RECOVERING = "recovering"

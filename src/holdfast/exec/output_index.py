@@ -1,8 +1,23 @@
-"""The index of what a process has put out: fixed records, each found by its sequence number.
+"""Index of the output of a process: fixed-size records, addressed by sequence number.
 
-Record `seq` stands at `seq * RECORD_BYTES`; in place 0 stands the header. A record says where in
-both streams it begins, so that any single one tells how far everything had come: opening an index
-reads its last record, whatever its size, and dropping the oldest output moves one number.
+File format (little-endian; one file per process):
+
+    offset 0                 header: magic HFX1|HFX2, first, exit_seq, exit_status, rings, CRC32
+    offset seq * 32          record: start of stream 0, start of stream 1, length, status,
+                             kind (output, exited, closed), stream, CRC32 seeded with seq
+
+Invariants: record `seq` is at `seq * RECORD_BYTES`, so no search is needed; records adjoin, the
+starts of one are the ends of the one before; output is written to its stream file before its
+record, and the record before its notification. Each record holds the start offsets of both streams,
+so that any single record tells the position of everything before it: opening an index reads its
+last valid record, whatever the file size, and dropping the oldest output changes one number in the
+header.
+
+Recovery: the last record whose CRC is valid and whose output is present in the stream files is the
+end of the index; output past it is indexed again (`uncovered_records`). A torn record is never
+believed, because its sequence number seeds the CRC. HFX2 adds ring sizes; without rings HFX1 is
+written, which older servers can read. Nothing is fsynced: after a power loss the process is gone
+too.
 """
 
 from __future__ import annotations
@@ -33,7 +48,7 @@ SUM = struct.Struct("<I")
 
 
 class RecordKind(IntEnum):
-    """What happened to the process."""
+    """Kind of an event."""
 
     OUTPUT = 1
     EXITED = 2
@@ -42,9 +57,9 @@ class RecordKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexHeader:
-    """Which output is still kept, and where the exit is noted, which may be dropped like all.
+    """Oldest retained sequence number, and the exit, whose record may have been dropped.
 
-    `rings` is how many bytes the ring has in which a stream is kept, 0 for a file that grows.
+    `rings` are the ring sizes in bytes of both streams, 0 for a file that grows.
     """
 
     first: int = 1
@@ -53,7 +68,6 @@ class IndexHeader:
     rings: tuple[int, int] = (0, 0)
 
     def pack(self) -> bytes:
-        """The header as it stands in the file."""
         form = _FORMAT_WITH_RINGS if any(self.rings) else _FORMAT
         units = [ring // RING_UNIT for ring in self.rings]
         body = _HEADER.pack(form, self.first, self.exit_seq, self.exit_status, *units)
@@ -61,9 +75,9 @@ class IndexHeader:
 
 
 class IndexRecord(NamedTuple):
-    """One event of a process: a piece of output, its exit, or that all has been said.
+    """One event of a process: a piece of output, its exit, or its close.
 
-    `starts` is how long both streams were before it; a terminal has one stream, the first.
+    `starts` are the lengths of both streams before it; a terminal has only the first stream.
     """
 
     seq: int
@@ -75,39 +89,39 @@ class IndexRecord(NamedTuple):
 
     @property
     def offset(self) -> int:
-        """Where its output begins in the file of its stream."""
+        """Offset of its output in the stream."""
         return self.starts[self.stream]
 
     @property
     def ends(self) -> tuple[int, int]:
-        """How long both streams are after it."""
+        """Lengths of both streams after it."""
         first, second = self.starts
         grown = self.length
         return (first, second + grown) if self.stream else (first + grown, second)
 
     @property
     def cost(self) -> int:
-        """How many bytes everything before it takes, its own place in the index included."""
+        """Bytes of everything before it, index records included."""
         return cost_before(self.seq, self.starts)
 
     def pack(self) -> bytes:
-        """The record as it stands in the file; its number is in the sum and in its place."""
+        """Encode the record; its sequence number is in the CRC and in its offset."""
         body = RECORD.pack(*self.starts, self.length, self.status, self.kind, self.stream)
         return body + _summed(body, self.seq)
 
 
 def cost_before(seq: int, starts: tuple[int, int]) -> int:
-    """How many bytes everything before a record takes, its own place in the index included."""
+    """Return the bytes of everything before a record, index records included."""
     return starts[0] + starts[1] + seq * RECORD_BYTES
 
 
 def read_cost(data: bytes, seq: int) -> int:
-    """The cost of the record `seq` that these bytes are: the same, at a glance."""
+    """Return the cost of an encoded record without decoding it."""
     return cost_before(seq, _STARTS.unpack_from(data))
 
 
 def read_header(data: bytes) -> IndexHeader | None:
-    """The header that these bytes are, if they are one."""
+    """Decode a header; None if the CRC or the magic is invalid."""
     body, checksum = data[: _HEADER.size], data[_HEADER.size :]
     if checksum != _summed(body, 0):
         return None
@@ -119,7 +133,7 @@ def read_header(data: bytes) -> IndexHeader | None:
 
 
 def read_record(data: bytes, seq: int) -> IndexRecord | None:
-    """The record `seq` that these bytes are, if they are that one whole."""
+    """Decode record `seq`; None if it is not valid."""
     body, checksum = data[: RECORD.size], data[RECORD.size :]
     if checksum != _summed(body, seq):
         return None
@@ -136,7 +150,7 @@ def read_record(data: bytes, seq: int) -> IndexRecord | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexPosition:
-    """How far the index has come: its next number, and how much of each stream it covers."""
+    """End of the index: next sequence number, and how much of each stream is indexed."""
 
     next_seq: int = 1
     covered: tuple[int, int] = (0, 0)
@@ -146,11 +160,11 @@ class IndexPosition:
 
     @property
     def cost(self) -> int:
-        """How many bytes everything takes that there has ever been."""
+        """Bytes of everything that was ever written."""
         return cost_before(self.next_seq, self.covered)
 
     def after(self, record: IndexRecord) -> IndexPosition:
-        """How far it has come with one more record."""
+        """Return the position after one more record."""
         assert record.seq == self.next_seq and record.starts == self.covered, "records adjoin"
         is_exit = record.kind is RecordKind.EXITED
         return IndexPosition(
@@ -168,9 +182,9 @@ def recover(
     record_at: Callable[[int], IndexRecord | None],
     sizes: tuple[int, int],
 ) -> tuple[IndexHeader, IndexPosition]:
-    """How far an index of `count` records had come when its writer died.
+    """Return header and position of an index of `count` records whose writer died.
 
-    What was torn at its end does not count, nor what speaks of output that the files do not have.
+    Ignores a torn record at the end, and records of output that the stream files do not contain.
     """
     for seq in range(count, max(header.first, 1) - 1, -1):
         last = record_at(seq)
@@ -201,9 +215,10 @@ def first_within(
     bounds: tuple[int, int],
     cost_before: Callable[[int], int],
 ) -> int:
-    """The oldest number from which on all fits into `bytes_max`, or the end of the bounds.
+    """Return the oldest sequence number from which everything fits into `bytes_max` (binary
+    search).
 
-    The newest record is always kept, whatever its size.
+    The newest record is always retained, whatever its size.
     """
     least, most = bounds
     most = min(most, max(position.next_seq - 1, least))
@@ -220,7 +235,7 @@ def _summed(body: bytes, seq: int) -> bytes:
     return SUM.pack(crc32(body, seq & 0xFFFFFFFF))
 
 
-# Write and read the records of an index in runs: a gigabyte of output is fifteen thousand.
+# Runs: adjacent records are read and written together, since a gigabyte of output has 15,000.
 
 _SUMMED_RECORD = struct.Struct(f"{RECORD.format}{SUM.format.removeprefix('<')}")
 _RUN_BYTES_MAX = 512 * 2**10  # so much is told in one go
@@ -234,7 +249,7 @@ Pieces = Iterator[tuple[int, memoryview]]
 
 
 class RecordDamaged(ValueError):
-    """A record is not what was written there: something has changed it on the disk."""
+    """The CRC of a record does not match: the file was changed on the disk."""
 
     def __init__(self, seq: int) -> None:
         super().__init__(f"record {seq} of its output is damaged on the disk")
@@ -242,9 +257,9 @@ class RecordDamaged(ValueError):
 
 
 class RecordRun(NamedTuple):
-    """Records in a row that are read as one: pieces of one stream's output, or one exit or close.
+    """Adjacent records that are read as one: output of one stream, or a single exit or close.
 
-    `lengths` has a number for each of them; what has no output has none of it.
+    `lengths` has one entry per record; an exit or close has length 0.
     """
 
     first_seq: int
@@ -256,24 +271,24 @@ class RecordRun(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many bytes of output it is about."""
+        """Bytes of output in the run."""
         return sum(self.lengths)
 
     @property
     def last_seq(self) -> int:
-        """The number of its last record."""
+        """Sequence number of the last record."""
         return self.first_seq + len(self.lengths) - 1
 
 
 def read_runs(data: bytes, first_seq: int, *, bytes_max: int, is_begun: bool) -> list[RecordRun]:
-    """What the records from a number on are about, as far as `bytes_max` has room for the output.
+    """Decode records to runs, as far as their output fits into `bytes_max`.
 
-    Unless it `is_begun`, the first piece is there whatever its size. Raises `RecordDamaged`.
+    Unless it `is_begun`, the first piece is returned whatever its size. Raises `RecordDamaged`.
     """
     runs: list[RecordRun] = []
     lengths: list[int] = []
     of, size, room = -1, 0, bytes_max
-    # Fifteen thousand times a gigabyte: as `read_record`, without a record.
+    # Hot loop, 15,000 iterations per gigabyte: decodes fields without creating records.
     for place, fields in enumerate(_SUMMED_RECORD.iter_unpack(data)):
         first, second, length, status, kind, stream, checksum = fields
         seq, begin = first_seq + place, place * RECORD_BYTES
@@ -296,9 +311,9 @@ def read_runs(data: bytes, first_seq: int, *, bytes_max: int, is_begun: bool) ->
 def uncovered_records(
     position: IndexPosition, sizes: tuple[int, int]
 ) -> tuple[bytes, IndexPosition, RecordRun | None]:
-    """Records for all output that is in the files and not in the index, and how far they go.
+    """Encode records for output in the stream files past the index; returns the new position too.
 
-    Also what they are about, if that is one stream, as it would be read back.
+    Also returns the run of the new records if they are of one stream, as `read_runs` would.
     """
     seq, covered = position.next_seq, position.covered
     records: list[bytes] = []
@@ -311,7 +326,7 @@ def uncovered_records(
         if (rest := (size - covered[stream]) % CHUNK_BYTES_MAX) > 0:
             lengths.append(rest)
         first, second = covered
-        # As often as runs are read: as `IndexRecord.pack`, without the record.
+        # Hot loop, like `read_runs`: packs fields without creating records.
         for length in lengths:
             body = pack(first, second, length, 0, _OUTPUT, stream)
             records += (body, pack_sum(crc32(body, seq & 0xFFFFFFFF)))
@@ -336,20 +351,19 @@ def uncovered_records(
 
 
 class RecentRuns:
-    """The last few runs that `uncovered_records` made, each with what everything before it costs.
+    """Cache of the last runs, each with the cost before it, so that new output needs no index read.
 
-    Of such a run all pieces but the last have the full size. A run is forgotten as a whole.
+    All pieces of such a run but the last have the full chunk size. A run is evicted as a whole.
     """
 
     def __init__(self) -> None:
         self._runs: deque[tuple[RecordRun, int]] = deque(maxlen=_RUNS_MAX)
 
     def put(self, run: RecordRun, cost: int) -> None:
-        """Remember one more."""
         self._runs.append((run, cost))
 
     def cost_before(self, seq: int) -> int | None:
-        """The cost of the record `seq`, if it is in one of them."""
+        """Return the cost of a record, None if it is not cached."""
         found = self._find(seq)
         if found is None:
             return None
@@ -358,9 +372,8 @@ class RecentRuns:
     def parts(
         self, seq: int, count: int, *, bytes_max: int, is_begun: bool
     ) -> list[RecordRun] | None:
-        """What so many records from a number on are about, as `read_runs` reads them.
-
-        As far as that is known: None if the first is in none of the runs.
+        """Return the runs of cached records, as `read_runs` would; None if the first is not
+        cached.
         """
         found = self._find(seq)
         if found is None:

@@ -1,4 +1,4 @@
-"""What can be done with the files of a place, whatever stands before them."""
+"""Port for the file operations of a place, with or without a sandbox in front."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Protocol
 
 
 class PlaceFiles(Protocol):
-    """Files that are reached by absolute paths; each method raises `OSError` as the system does."""
+    """File operations by absolute path within a place; methods raise `OSError`."""
 
     def open(self, path: bytes, flags: int, *, mode: int = 0o666) -> int:
-        """Open an absolute path; links lead where they lead in this place."""
+        """Open a path; symlinks resolve within the place."""
         ...
 
     def open_without_links(self, path: bytes, flags: int) -> int:
-        """Open an absolute path if no part of it is a link; else raise ELOOP."""
+        """Open a path that contains no symlink; raises ELOOP otherwise."""
         ...
 
     def look(self, path: bytes, *, follow: bool = True) -> os.stat_result:
-        """Say what is there: on request the link itself."""
+        """Return the stat result, of a symlink itself if not `follow`."""
         ...
 
     def names(self, path: bytes) -> list[bytes]:
-        """The names in a directory, sorted."""
+        """Return the sorted names in a directory."""
         ...
 
     def resolve(self, path: bytes) -> bytes:
-        """The path without links, of something that exists."""
+        """Return the path with all symlinks resolved; the file must exist."""
         ...
 
     def make_directory(self, path: bytes) -> None:
-        """Make one new directory."""
+        """Create one directory."""
         ...
 
     def remove(self, path: bytes, *, is_directory: bool) -> None:
@@ -39,21 +39,21 @@ class PlaceFiles(Protocol):
         ...
 
     def remove_tree(self, path: bytes) -> None:
-        """Remove a directory with all below it; what becomes a link meanwhile is not followed."""
+        """Remove a directory tree; a directory that becomes a symlink meanwhile is not followed."""
         ...
 
     def read_link(self, path: bytes) -> bytes:
-        """The target of a link, as it is written."""
+        """Return the target of a symlink."""
         ...
 
     def parent(self, path: bytes) -> AbstractContextManager[tuple[int, bytes]]:
-        """The directory that something is in, to be changed there, and its name."""
+        """Open the parent directory for a change; yields its descriptor and the name."""
         ...
 
     def let_change(self, parent: int, name: bytes) -> None:
-        """Raise if something of this name in a directory may not be made or changed."""
+        """Raise if the name in this directory may not be created or changed."""
         ...
 
     def make_link(self, path: bytes, *, target: bytes) -> None:
-        """Make a link."""
+        """Create a symlink."""
         ...

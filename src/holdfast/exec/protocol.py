@@ -1,7 +1,25 @@
-"""What an exec-server and its clients say to each other, as the Codex ones do.
+"""Wire protocol between an exec-server and its clients, compatible with the Codex exec-server.
 
-Members that we do not know are ignored, so that newer peers can talk to us. What is ours alone is
-marked so, and is used only where the other side has said that it has the capability.
+Theory of operation. JSON-RPC 2.0 messages over WebSocket or stdio; member names are camelCase.
+
+    client                                         server
+      initialize {resumeSessionId?, versions?} ──▶   new session, or the one to resume
+      initialized (notification)               ──▶   opens the session for other methods
+      process/start {processId, argv, ...}     ──▶   {sandboxType}
+                         ◀── process/output {seq, stream, chunk}   repeated
+                         ◀── process/exited {seq, exitCode}        output may still follow
+                         ◀── process/closed {seq}                  last event
+      process/read {afterSeq, waitMs}          ──▶   chunks still retained (after a reconnect)
+      process/write {writeId, chunk}           ──▶   {status: accepted, stdinClosed, ...}
+      process/taken {seq} (notification)       ──▶   flow control: frees credit, allows dropping
+
+Invariants: the events of a process (output, exit, close) share one sequence from 1 without holes;
+the server sends an event only after its index record is written; a `writeId` is written at most
+once; a session belongs to one connection at a time.
+
+Compatibility: unknown members are ignored, so that newer peers can connect. Extensions of ours are
+marked "Ours" and used only if the other side announced the capability or a version. `Output`,
+`Exited` and `Closed` here are the wire forms of the classes of the same names in `exec.model`.
 """
 
 from __future__ import annotations
@@ -22,11 +40,11 @@ Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class WireStruct(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The form of every message on this wire; what has its default value is not written."""
+    """Base of all messages; members with their default value are not encoded."""
 
 
 class OutputStream(StrEnum):
-    """Where output came from."""
+    """The stream that output came from."""
 
     STDOUT = "stdout"
     STDERR = "stderr"
@@ -34,17 +52,17 @@ class OutputStream(StrEnum):
 
 
 class Versions(WireStruct, frozen=True, omit_defaults=False):
-    """Ours: the oldest and the newest version of this wire that one side speaks."""
+    """Ours: the oldest and the newest protocol version that one side supports."""
 
     oldest: int = 1
     newest: int = 1
 
 
 class InitializeParams(WireStruct, frozen=True):
-    """How a client introduces itself, and which session it wants back.
+    """Name of the client, and the session to resume.
 
-    Ours: `unread_bytes_max` is how much of each process the client holds for a slow reader. `label`
-    is a word by which an operator can end the session, and others with the same label.
+    Ours: `unread_bytes_max` is how many bytes of each process the client buffers for a slow reader.
+    `label` groups sessions, which an operator can end together.
     """
 
     client_name: str
@@ -55,14 +73,14 @@ class InitializeParams(WireStruct, frozen=True):
 
 
 class ShellInfo(WireStruct, frozen=True):
-    """The shell that commands are meant for."""
+    """The default shell of the machine."""
 
     name: str
     path: str
 
 
 class ServerCapabilities(WireStruct, frozen=True):
-    """What this server can do beyond the common ground; absent means no."""
+    """Optional methods of this server; absent means unsupported."""
 
     close_stdin: bool = False  # ours, like all below
     resize: bool = False
@@ -77,7 +95,7 @@ class ServerCapabilities(WireStruct, frozen=True):
 
 
 class EnvironmentInfo(WireStruct, frozen=True):
-    """What a client may want to know about the machine behind the server."""
+    """Description of the machine that the server runs on."""
 
     shell: ShellInfo
     cwd: str | None = None
@@ -89,10 +107,10 @@ class EnvironmentInfo(WireStruct, frozen=True):
 
 
 class InitializeResult(WireStruct, frozen=True):
-    """The session that the connection now has.
+    """The session of this connection.
 
-    Ours: so much of each process (`unread_bytes_max`) is told, and no more until the client says
-    what it has taken.
+    Ours: the server sends at most `unread_bytes_max` bytes of each process before an
+    acknowledgement (`process/taken`).
     """
 
     session_id: str
@@ -102,7 +120,7 @@ class InitializeResult(WireStruct, frozen=True):
 
 
 class EnvPolicy(WireStruct, frozen=True):
-    """Which of the server's own variables a process gets."""
+    """Which environment variables of the server a process inherits."""
 
     inherit: str  # all, core or none
     ignore_default_excludes: bool
@@ -114,8 +132,8 @@ class EnvPolicy(WireStruct, frozen=True):
 class StartParams(WireStruct, frozen=True):
     """A process to start; `cwd` is a file URI.
 
-    Ours: `rows` and `cols` are the size of its terminal from the start. If `keep`, it is kept until
-    it ends by itself or is ended, also if no client comes back for its session in time.
+    Ours: `rows` and `cols` are the initial terminal size. With `keep` the process outlives its
+    session's timeout until it exits or is terminated.
     """
 
     process_id: str
@@ -133,10 +151,9 @@ class StartParams(WireStruct, frozen=True):
 
 
 class StartResult(WireStruct, frozen=True):
-    """The process runs.
+    """The process is running.
 
-    Ours: of one that is shut in, whether that is a full sandbox or a reduced one, and what that one
-    does not do that it should, in sentences.
+    Ours: strength of the sandbox (full or reduced), and the missing protections as sentences.
     """
 
     process_id: str
@@ -146,13 +163,13 @@ class StartResult(WireStruct, frozen=True):
 
 
 class ProcessParams(WireStruct, frozen=True):
-    """A process, and nothing else."""
+    """The id of a process."""
 
     process_id: str
 
 
 class ReadParams(WireStruct, frozen=True):
-    """Which output is wanted, how much of it, and how long to wait for any."""
+    """Read retained output after a sequence number; waits up to `wait_ms` for any."""
 
     process_id: str
     after_seq: Count | None = None
@@ -169,7 +186,7 @@ class Chunk(WireStruct, frozen=True):
 
 
 class ReadResult(WireStruct, frozen=True, omit_defaults=False):
-    """The output that is still kept, and how far the process has come."""
+    """Retained output, and the state of the process."""
 
     chunks: tuple[Chunk, ...]
     next_seq: int
@@ -184,7 +201,7 @@ class ReadResult(WireStruct, frozen=True, omit_defaults=False):
 
 
 class WriteParams(WireStruct, frozen=True):
-    """Input for a process; the same write id is written once, however often it is sent."""
+    """Input for a process; a write id is written at most once, however often it is sent."""
 
     process_id: str
     chunk: str
@@ -192,13 +209,13 @@ class WriteParams(WireStruct, frozen=True):
 
 
 class WriteResult(WireStruct, frozen=True):
-    """accepted, unknownProcess, stdinClosed or starting."""
+    """Status: accepted, unknownProcess, stdinClosed or starting."""
 
     status: str
 
 
 class SignalParams(WireStruct, frozen=True):
-    """A signal for the group of a process; `interrupt`, and with the capability any other."""
+    """A signal for the process group: `interrupt`, or with the capability any signal name."""
 
     process_id: str
     signal: str
@@ -211,7 +228,7 @@ class TerminateResult(WireStruct, frozen=True):
 
 
 class ResizeParams(WireStruct, frozen=True):
-    """Ours: the new size of a process's terminal."""
+    """Ours: new terminal size of a process."""
 
     process_id: str
     rows: int
@@ -219,7 +236,7 @@ class ResizeParams(WireStruct, frozen=True):
 
 
 class TakenParams(WireStruct, frozen=True):
-    """Ours, and news: the client needs nothing of a process up to this event any more."""
+    """Ours, a notification: the client has processed all events up to `seq`."""
 
     process_id: str
     seq: int
@@ -256,7 +273,7 @@ class OperatorProcess(WireStruct, frozen=True, omit_defaults=False):
 
 
 class DetachedProcess(WireStruct, frozen=True):
-    """Ours: what a process has started and left running; the ids are empty if it is forgotten."""
+    """Ours: a descendant that outlives the process that started it; ids are empty if forgotten."""
 
     pid: int
     command: str
@@ -265,20 +282,20 @@ class DetachedProcess(WireStruct, frozen=True):
 
 
 class OperatorListResult(WireStruct, frozen=True):
-    """Ours: all processes of the server, and what they have started and left running."""
+    """Ours: all processes of the server, and their detached descendants."""
 
     processes: tuple[OperatorProcess, ...]
     detached: tuple[DetachedProcess, ...] = ()
 
 
 class LabelParams(WireStruct, frozen=True):
-    """Ours: all sessions of a label."""
+    """Ours: selects all sessions with a label."""
 
     label: str
 
 
 class EndResult(WireStruct, frozen=True, omit_defaults=False):
-    """Ours: how many sessions were ended."""
+    """Ours: number of sessions that were ended."""
 
     sessions: int
 
@@ -291,7 +308,7 @@ class OperatorParams(WireStruct, frozen=True):
 
 
 class OperatorReadParams(WireStruct, frozen=True):
-    """Ours: what is wanted of a process of any session."""
+    """Ours: a read from a process of any session."""
 
     session_id: str
     read: ReadParams
@@ -312,13 +329,13 @@ class PlaceParams(WireStruct, frozen=True):
 
 
 class BindResult(WireStruct, frozen=True):
-    """Ours: a token; whoever shows it works in one place, and nowhere else."""
+    """Ours: a token that restricts its clients to one place."""
 
     token: str
 
 
 class Output(WireStruct, frozen=True, omit_defaults=False):
-    """News: a piece of output; `chunk` is base64."""
+    """Notification: a piece of output; `chunk` is base64."""
 
     process_id: str
     seq: int
@@ -327,7 +344,7 @@ class Output(WireStruct, frozen=True, omit_defaults=False):
 
 
 class Exited(WireStruct, frozen=True, omit_defaults=False):
-    """News: the process has ended; output may still follow."""
+    """Notification: the process has exited; output of descendants may still follow."""
 
     process_id: str
     seq: int
@@ -337,14 +354,14 @@ class Exited(WireStruct, frozen=True, omit_defaults=False):
 
 
 class Closed(WireStruct, frozen=True, omit_defaults=False):
-    """News: the process has ended and all its output has been told."""
+    """Notification: last event; the process has exited and its output is at EOF."""
 
     process_id: str
     seq: int
 
 
 class HttpTaken(WireStruct, frozen=True):
-    """Ours, and news: so much of a body was read in all; `is_over`: no more of it is wanted."""
+    """Ours, a notification: bytes of a body read so far; `is_over` cancels the rest."""
 
     request_id: str
     total_bytes: int
@@ -352,7 +369,7 @@ class HttpTaken(WireStruct, frozen=True):
 
 
 class HttpDelta(WireStruct, frozen=True, omit_defaults=False):
-    """News: a piece of a streamed body, or its end."""
+    """Notification: a piece of a streamed body, or its end."""
 
     request_id: str
     seq: int
@@ -361,17 +378,16 @@ class HttpDelta(WireStruct, frozen=True, omit_defaults=False):
     error: str | None = None
 
 
-# Agree on a version of the wire with the other side, or say that there is none.
-
 OURS = Versions()
 
 _PROTOCOL = "exec"
 
 
 def agree(theirs: Versions | None, ours: Versions = OURS) -> int | None:
-    """The newest version that both sides speak; None with one who names none, as Codex does.
+    """Return the newest version that both sides support; None for peers without versions (Codex).
 
-    What then is spoken is what all have in common, and what capabilities add to it.
+    Raises `VersionRefused` if there is none. Without a version the peers use the common methods and
+    capabilities.
     """
     if theirs is None:
         return None
@@ -389,7 +405,7 @@ def agree(theirs: Versions | None, ours: Versions = OURS) -> int | None:
 
 
 def from_our_side(refused: VersionRefused) -> VersionRefused:
-    """What the other side said about the two of us, as we would say it."""
+    """Swap the two sides of a `VersionRefused` that the other side raised."""
     return VersionRefused(
         protocol=refused.theirs_protocol,
         ours_oldest=refused.theirs_oldest,

@@ -99,7 +99,6 @@ class Dispatch:
             raise MethodUnknown(method=request.method)
         size = _size(request)
         # A single request larger than the limit is admitted alone: it is in memory already.
-        # A single request larger than the limit is admitted alone: it is in memory already.
         if self._bytes and self._bytes + size > self._service.bytes_max:
             raise TooManyRequests(in_flight_max=len(self._scopes))
         if self._workers < self._service.running_max:

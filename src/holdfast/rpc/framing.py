@@ -115,7 +115,6 @@ class TailBuffer:
         self._fed_bytes += len(data)
         self._kept += data[-self._bytes_max :]
         # Trimming only at twice the limit moves each byte at most once.
-        # Trimming only at twice the limit moves each byte at most once.
         if len(self._kept) > 2 * self._bytes_max:  # so that each byte is moved only once
             del self._kept[: -self._bytes_max]
 

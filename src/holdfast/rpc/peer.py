@@ -80,13 +80,10 @@ _write = msgspec.json.Encoder().encode
 
 def parse_message(message: bytes) -> Message:
     """Decode one message; never raises, whatever the bytes are."""
-    # Notifications are by far the most frequent messages: decoding straight to their type saves
-    # half the time of the general path.
-    # Notifications are by far the most frequent messages: decoding straight to their type saves
-    # half the time of the general path.
+    # Notifications are by far the most frequent messages, so they have a decoder of their own.
     if not message.startswith(_HAS_ID):
         try:
-            return _read_notification(message)  # by far the most frequent: worth a path of its own
+            return _read_notification(message)
         except UNREADABLE:
             pass
     try:
@@ -160,7 +157,6 @@ def _encoded(value: dict[str, object], method: str) -> bytes:
         body = _write(value)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise Unencodable(method=method, reason=str(error)[:_TEXT_MAX]) from error
-    # The scan is needed only if the encoder wrote a null, which is rare.
     # The scan is needed only if the encoder wrote a null, which is rare.
     if b"null" in body and _has_nonfinite(msgspec.to_builtins(value, enc_hook=_skip_raw)):
         raise Unencodable(method=method, reason="NaN and infinity are not JSON numbers")

@@ -1,4 +1,4 @@
-"""A client whose processes survive the loss of its connection."""
+"""Client of an exec-server whose processes survive the loss of its connection."""
 
 from __future__ import annotations
 
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from holdfast.telemetry import Telemetry
 
 
-# Start a process so that nobody has to guess, later, whether it runs.
-
 _LOOK_AGAIN = 0.05
 _PUT_DOWN_LONGEST = 1.0
 _STARTING_LONGEST = 10.0
@@ -55,10 +53,10 @@ _COMMAND_CHARS_MAX = 200
 async def start(
     feed: EventFeed, command: Command, channel: Channel, *, continue_if_started: bool
 ) -> StartResult | None:
-    """Start a process; nothing is said of one that was found after its start had been cut off.
+    """Start a process; returns None for one that was found after its start was interrupted.
 
-    A start that nobody knows the outcome of is looked up if that was asked for; else, and if the
-    caller no longer waits, whatever came of it is ended. Until then nobody gets its id.
+    If the outcome is unknown, the process is looked up with `continue_if_started`; otherwise, or if
+    the caller was cancelled, it is terminated. Its id stays reserved until then.
     """
     try:
         try:
@@ -78,7 +76,7 @@ async def start(
             raise copy(channel.failure) from unknown
         raise
     except anyio.get_cancelled_exc_class():
-        # Before whoever gave up closes the client, if that takes no longer than a moment.
+        # Terminate before the cancelled caller closes the client, if that takes at most a second.
         with anyio.move_on_after(_PUT_DOWN_LONGEST, shield=True) as patience:
             await feed.terminate()
         if patience.cancelled_caught:
@@ -87,10 +85,10 @@ async def start(
 
 
 async def _is_there(process: str, channel: Channel) -> bool:
-    """Whether the server has a process; one that is being started is waited for, but not for ever.
+    """Whether the server has a process; polls while it is starting, at most _STARTING_LONGEST.
 
-    Only the answer to a write tells the three apart by more than words; it writes nothing. There
-    are servers to which a start that was cut off is being made for good.
+    Only the status of an empty write distinguishes the three cases. Some servers report an
+    interrupted start as starting for ever.
     """
     params = WriteParams(process, "", "look")
     deadline = anyio.current_time() + _STARTING_LONGEST
@@ -126,21 +124,19 @@ def _refused(error: ErrorResponse, process: str, command: Command) -> Exception:
     )
 
 
-# All processes of a session by id, and who is told the news of which.
-
 _READS_MAX = 64
 _SPARE = 64
 
 
 class FeedTable:
-    """The feeds of one session; an id belongs to one of them until that is over."""
+    """The event feeds of one session by process id."""
 
     def __init__(self) -> None:
         self._feeds: dict[str, EventFeed] = {}
         self._swept_at = 0
 
     def add(self, feed: EventFeed) -> None:
-        """Follow one more process, under an id that no other has."""
+        """Add a feed; raises `ProcessExists` if its id is in use."""
         before = self._feeds.get(feed.process)
         if before is not None and not before.is_over:
             raise ProcessExists(process=feed.process)
@@ -150,12 +146,12 @@ class FeedTable:
         self._feeds[feed.process] = feed
 
     def remove(self, feed: EventFeed) -> None:
-        """Follow a process no longer; whoever has its id since then is left alone."""
+        """Remove a feed; another one that took the same id since stays."""
         if self._feeds.get(feed.process) is feed:
             del self._feeds[feed.process]
 
     def put(self, batch: Sequence[Notification], size: int) -> None:  # noqa: ARG002  # as a Follower
-        """Take what one read of the connection yielded."""
+        """Route the notifications of one read to their feeds."""
         for notification in batch:
             told = read_event(notification.method, notification.params)
             if told is not None and (feed := self._feeds.get(told[0])) is not None:
@@ -164,15 +160,15 @@ class FeedTable:
                     self.remove(feed)
 
     def end(self, failure: Failure) -> None:
-        """Take no offence at the end of a connection: another one follows."""
+        """Ignore the end of a connection: the channel reconnects."""
 
     def fail(self, failure: Failure) -> None:
-        """Tell all of them that nothing will follow."""
+        """Fail all feeds."""
         for feed in self._feeds.values():
             feed.fail(failure)
 
     async def catch_up(self, connection: Connection, *, timeout: float) -> None:
-        """Read all that was missed; what is wrong with one process fails only that one."""
+        """Read all missed events after a reconnect; an error of one process fails only its feed."""
 
         async def ask(params: ReadParams) -> ReadResult:
             async with places:
@@ -203,11 +199,10 @@ _IN_FLIGHT_MAX = 10_000
 
 
 class Client:
-    """One session with one exec-server, from `async with` to its end.
+    """One session with one exec-server, as an async context manager.
 
-    Connections may come and go: calls wait, processes go on, and nobody above notices. Once it
-    has failed, everything that was asked and every process got that one failure, and it stays
-    failed; connect anew for a new session.
+    Connections may come and go: calls wait and processes go on. Once the client has failed, all
+    calls and processes get that failure; connect again for a new session.
     """
 
     def __init__(  # noqa: PLR0913  # the public face: all by keyword, all with a default
@@ -221,10 +216,10 @@ class Client:
         unread_bytes_max: int = UNREAD_BYTES_MAX,
         label: str = "",
     ) -> None:
-        """Connect through `dial`; `heartbeat_policy` is for transports that notice no silence themselves.
+        """Connect through `dial`; `heartbeat_policy` is for transports that do not detect silence.
 
-        An operator can end the session by its `label`. Of each process about twice
-        `unread_bytes_max` and a page are held for a slow reader.
+        An operator can end the session by its `label`. About twice `unread_bytes_max` and a page
+        are buffered per process for a slow reader.
         """
         self._policy = policy or RecoveryPolicy()
         self._unread_bytes_max = unread_bytes_max
@@ -252,31 +247,31 @@ class Client:
 
     @property
     def failure(self) -> Failure | None:
-        """What it failed with; None while it may go on."""
+        """The failure that ended the client; None while it may recover."""
         return self._channel.failure
 
     @property
     def session_id(self) -> str | None:
-        """The session at the server; whoever knows it can take it over."""
+        """The session id at the server; any client that knows it can take the session over."""
         return self._session.id
 
     @property
     def environment(self) -> EnvironmentInfo | None:
-        """What the server told about its machine, if it did."""
+        """Description of the server's machine, if the server sent one."""
         return self._session.environment
 
     @property
     def capabilities(self) -> ServerCapabilities:
-        """What the server can do beyond the common ground."""
+        """Optional methods of the server."""
         return self._session.capabilities
 
     async def start(
         self, command: Command, *, process_id: str | None = None, continue_if_started: bool = False
     ) -> Process:
-        """Start a process; return once it runs, or raise why it does not.
+        """Start a process; returns once it runs, or raises why it does not.
 
-        If the connection breaks meanwhile, whatever was started is ended and its outcome called
-        unknown; with `continue_if_started` it is looked up, and continued if it is there.
+        If the connection breaks meanwhile the process is terminated and `OutcomeUnknown` is raised;
+        with `continue_if_started` it is looked up, and continued if it exists.
         """
         feed = self._feed(process_id or str(self._ids.make("process")))
         process = Process(command, feed, self._channel, self._session)
@@ -296,12 +291,12 @@ class Client:
         return process
 
     def resume(self, session_id: str) -> Self:
-        """Take up that session instead of beginning one; to be said before `async with`."""
+        """Resume a session instead of starting one; call before `async with`."""
         self._session.id = session_id
         return self
 
     async def follow(self, listed: ListedProcess, *, after: int = 0) -> Process:
-        """Take up a process of the session that another client started, after an event of it."""
+        """Follow a process of the session that another client started, after an event of it."""
         feed = self._feed(listed.process_id, after=after)
         feed.is_started = True
         command = Command(listed.argv, cwd="", env={}, tty=listed.tty, has_stdin=True)
@@ -312,17 +307,17 @@ class Client:
         return process
 
     async def processes(self) -> tuple[ListedProcess, ...]:
-        """All processes of the session, oldest first, where the server can list them."""
+        """Return all processes of the session, oldest first; raises `CapabilityMissing`."""
         if not self.capabilities.list:
             raise CapabilityMissing(capability="list")
         return (await self._channel.call("process/list", {}, ListResult)).processes
 
     async def wait_state(self, state: ClientState) -> None:
-        """Wait until it stands so; a state may pass unseen."""
+        """Wait for a state; a short-lived state may be missed."""
         await self._channel.wait_state(state)
 
     async def wait_failed(self) -> Failure:
-        """Wait until it has failed for good, and say why."""
+        """Wait until the client has failed for good; returns the failure."""
         return await self._channel.wait_failed()
 
     async def __aenter__(self) -> Self:
@@ -354,7 +349,7 @@ class Client:
             return False
 
     async def _greet(self, connection: Connection) -> None:
-        """Make a connection fit for use: it is heard before the session speaks again."""
+        """Prepare a connection: subscribe before the session resumes, then read what was missed."""
         connection.follow(self._table)
         connection.follow(self.http)
         await self._session.introduce(connection, timeout=self._policy.answer_longest)
@@ -368,7 +363,9 @@ class Client:
         return feed
 
     async def _live(self) -> None:
-        """Keep the line up to the end: who is cancelled may still have processes to end."""
+        """Keep the channel open to the end: a cancelled caller may still have processes to
+        terminate.
+        """
         with self._life, ungrouped():
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._channel.run, tasks)

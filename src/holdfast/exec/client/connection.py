@@ -1,4 +1,4 @@
-"""One logical connection with a server, over physical ones that come and go."""
+"""Reconnecting channel to an exec-server, and the session handshake."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from holdfast.rpc.failures import (
     VersionRefused,
 )
 
-# What a server may say of its disk, places and sandboxes is to be known here.
+# Imported so that failures of the server about its disk, places and sandboxes can be decoded.
 
 Result = TypeVar("Result")
 Dialer = Callable[[], Awaitable[Transport]]
@@ -50,11 +50,11 @@ _STATUS = "environment/status"
 
 
 class Channel:
-    """Carries calls to one session, whichever connection it has at the moment.
+    """Carries calls of one session over whichever connection is current.
 
-    One task attends each connection, and all news reaches `run` through one inbox: the state has
-    a single writer and needs no lock. A connection is used for calls only once `greet` is done
-    with it, and the next is dialled only when the last is closed.
+    One task serves each connection, and all events reach `run` through one queue: the state has a
+    single writer and needs no lock. A connection is used for calls after `greet`, and the next is
+    dialled only when the last is closed. `exec.client.recovery` decides.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Channel:
 
     @property
     def state(self) -> ClientState:
-        """Where the line stands."""
+        """The connection state."""
         match self._state:
             case Connected():
                 return ClientState.CONNECTED
@@ -86,11 +86,11 @@ class Channel:
 
     @property
     def failure(self) -> Failure | None:
-        """What ended it for good; None while it may go on."""
+        """The failure that ended the channel; None while it may recover."""
         return self._state.failure if isinstance(self._state, Failed) else None
 
     async def run(self, tasks: TaskGroup) -> None:
-        """Keep the line up until it fails for good, and let `tasks` do what is left to do."""
+        """Keep the channel connected until it fails for good; `tasks` runs its background work."""
         self._tasks = tasks
         report, news = anyio.create_memory_object_stream[recovery.Event](1)
         step = recovery.begin(anyio.current_time(), self._policy)
@@ -105,17 +105,17 @@ class Channel:
             self.close()
 
     def close(self) -> None:
-        """Fail for good: nobody wants it any more; may be called again."""
+        """Fail for good; idempotent."""
         if self.failure is None:
             self._enter(Failed(ConnectionClosed(reason="closed by this side")))
 
     def start_soon(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
-        """Do something that nobody waits for, for as long as the line is held open."""
+        """Run a coroutine in the background while the channel is open."""
         if self.failure is None:
             self._tasks.start_soon(work)
 
     async def wait_connected(self) -> Connection:
-        """Wait for a connection that is ready for calls; raise what ended the line."""
+        """Wait for a connection that is ready for calls; raises the failure of the channel."""
         while True:
             if self.failure is not None:
                 raise copy(self.failure)
@@ -125,12 +125,12 @@ class Channel:
             await self._changed.wait()
 
     async def wait_state(self, state: ClientState) -> None:
-        """Wait until the line stands so; a state that passes at once may be missed."""
+        """Wait for a state; a short-lived state may be missed."""
         while self.state is not state:
             await self._changed.wait()
 
     async def wait_failed(self) -> Failure:
-        """Wait until the line has failed for good, and say why."""
+        """Wait until the channel has failed for good; returns the failure."""
         while self.failure is None:
             await self._changed.wait()
         return self.failure
@@ -144,9 +144,10 @@ class Channel:
         repeats: bool = False,
         timeout: float = CALL_LONGEST,
     ) -> Result:
-        """Ask, waiting while the line recovers; what `repeats` is asked until it is answered.
+        """Send a request, waiting while the channel recovers; with `repeats` retry after a lost
+        connection.
 
-        Anything else that is under way at a cut may or may not be done, and that is raised.
+        Raises `OutcomeUnknown` for other requests in flight when the connection is lost.
         """
         while True:
             connection = await self.wait_connected()
@@ -165,7 +166,9 @@ class Channel:
         *,
         timeout: float,
     ) -> Result:
-        """Ask on this connection alone; if that is lost meanwhile, the outcome is unknown."""
+        """Send a request on this connection only; raises `OutcomeUnknown` if it is lost
+        meanwhile.
+        """
         try:
             return await connection.request(method, params, timeout=timeout, result=result)
         except Failure as failure:
@@ -181,7 +184,7 @@ class Channel:
         return self._state
 
     async def _attend(self, dial: Dial, report: MemoryObjectSendStream[recovery.Event]) -> None:
-        """Live through one generation, from dialling to its end."""
+        """Serve one generation of the connection, from dialling to its end."""
         await anyio.sleep(dial.wait)
         failure: Failure = ConnectionLost(reason="no answer in time")
         with anyio.CancelScope(deadline=dial.deadline) as patience:
@@ -200,7 +203,7 @@ class Channel:
         await report.send(Dropped(dial.generation, failure, at=anyio.current_time()))
 
     async def _dialled(self) -> Transport:
-        """Dial; an address that was right before is not wrong because something else answers."""
+        """Dial; after the first success a misconfigured address counts as temporary."""
         with anyio.move_on_after(self._policy.answer_longest):
             try:
                 return await self._dial()
@@ -211,7 +214,7 @@ class Channel:
         raise ConnectionLost(reason="nobody answered in time")
 
     async def _watched(self, connection: Connection) -> Failure:
-        """Wait for the end of a connection; where there is a rhythm, also for its silence."""
+        """Wait for the end of a connection, or for a missed heartbeat if there is a policy."""
         if self._heartbeat_policy is not None:
             async with aclosing(
                 heartbeat(connection, self._heartbeat_policy, method=_STATUS)
@@ -222,15 +225,13 @@ class Channel:
         return await connection.wait_ended()
 
 
-# The introduction to a server: which session we have there, and what the server can do.
-
 _INITIALIZE = "initialize"
 
 
 class ClientSession:
-    """What we have at one server, learned at the first introduction and wanted back at all others.
+    """Session state of a client, set by the first handshake and resumed by all others.
 
-    A session is never exchanged for another one: what ran in it would be forgotten silently.
+    A session is never replaced by another one: its processes would be lost silently.
     """
 
     def __init__(self, client_name: str, *, unread_bytes_max: int, label: str = "") -> None:
@@ -243,7 +244,7 @@ class ClientSession:
         self.capabilities = ServerCapabilities()
 
     async def introduce(self, connection: Connection, *, timeout: float) -> None:
-        """Begin the session on a new connection, or take it up again there."""
+        """Start the session on a new connection, or resume it there."""
         params = InitializeParams(
             self._client_name, self.id, self._unread_bytes_max, OURS, self._label
         )

@@ -1,4 +1,4 @@
-"""Put the events of a process back in order, or say what is missing."""
+"""Reorder the events of a process, detect gaps, and decode messages of the server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HOLES_MAX = 2  # an exit and a close: what a page does not show in its place
 
 
 class _EventBuffer:
-    """Events by number, and how much they weigh."""
+    """Events by sequence number, bounded in number and bytes."""
 
     def __init__(self, *, items_max: int, bytes_max: int) -> None:
         self._items_max, self._bytes_max = items_max, bytes_max
@@ -51,14 +51,14 @@ class _EventBuffer:
 
 
 class EventSequence:
-    """The events of one process, handed on exactly once and in order, in bounded memory.
+    """Passes on the events of one process exactly once and in order, in bounded memory.
 
-    They arrive from two sources that overlap: news, in any order, and pages, in which exit and
-    close have no place and get it here. Whatever finds no room is forgotten, because it can be
-    read again: whoever feeds it reads on while it `is_behind` and `has_room`. What came early has
-    room of its own, so that it never keeps out what it waits for.
+    Events arrive from two overlapping sources: notifications, in any order, and pages, which omit
+    the sequence numbers of exit and close. An event without room is dropped, because it can be read
+    again: the caller reads while it `is_behind` and `has_room`. Early events have a buffer of their
+    own, so that they never displace the ones that they wait for.
 
-        taken ≤ known ≤ told: handed on · known without a hole · heard of at all
+        taken ≤ known ≤ told: passed on · known without a gap · heard of at all
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class EventSequence:
         held_bytes_max: int = 1024 * 1024,
         after: int = 0,
     ) -> None:
-        """Begin with what comes `after` an event; what was before it is nobody's concern."""
+        """Start `after` a sequence number."""
         self.process = process
         self._ready = _EventBuffer(items_max=held_max, bytes_max=held_bytes_max)
         self._early = _EventBuffer(items_max=held_max, bytes_max=held_bytes_max)
@@ -83,27 +83,29 @@ class EventSequence:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something was told, or may be kept, that is not known in order."""
+        """Whether an event was announced, or may be retained, that is not known in order."""
         return not self.is_complete and (self.told > self.known or self._may_have_more)
 
     @property
     def must_read(self) -> bool:
-        """Whether no news will bring what is missing: it found no room, or a page was too short."""
+        """Whether no notification will bring what is missing: it was dropped, or a page was
+        short.
+        """
         return self.is_behind and (self._has_forgotten or self._may_have_more)
 
     @property
     def has_room(self) -> bool:
-        """Whether more may be held for the reader."""
+        """Whether the buffer for the reader has room."""
         return self._ready.has_room
 
     @property
     def is_complete(self) -> bool:
-        """Whether all is known, to the close: the server is not needed any more."""
+        """Whether all events to the close are known: the server is not needed any more."""
         return self._closed_seq is not None and self.known >= self._closed_seq
 
     @property
     def is_finished(self) -> bool:
-        """Whether all was handed on, to the close."""
+        """Whether all events to the close were passed on."""
         return self.is_complete and self.taken == self.known
 
     def live(self, event: Event) -> None:
@@ -117,7 +119,7 @@ class EventSequence:
         self._advance()
 
     def replay(self, page: Page) -> None:
-        """Take what the server keeps after `known`; raise where it keeps no longer all."""
+        """Take a page after `known`; raises `ReplayGap` if the server dropped part of it."""
         self.told = max(self.told, page.next_seq - 1)
         self._may_have_more = not page.is_whole
         if page.is_lost:
@@ -132,7 +134,7 @@ class EventSequence:
         self._advance()
 
     def take(self) -> list[Event]:
-        """Hand on all that is known in order."""
+        """Return all events that are known in order and not yet passed on."""
         ready = [self._ready.pop(seq) for seq in range(self.taken + 1, self.known + 1)]
         self.taken = self.known
         return ready
@@ -154,7 +156,7 @@ class EventSequence:
         self._has_forgotten = self._has_forgotten and self.is_behind
 
     def _holes(self, page: Page, chunks: Mapping[int, Event]) -> list[int]:
-        """The numbers that a page should explain and does not show."""
+        """Return the sequence numbers that a page covers but does not contain."""
         after = range(self.known + 1, page.next_seq)
         present = sum(seq in after for seq in chunks.keys() | self._early.events.keys())
         if len(after) - present > _HOLES_MAX:  # before counting what a liar may make endless
@@ -162,7 +164,7 @@ class EventSequence:
         return [seq for seq in after if seq not in chunks and seq not in self._early.events]
 
     def _ends(self, page: Page, holes: list[int]) -> list[Event]:
-        """Give exit and close the places that nothing else has; what then is missing is lost."""
+        """Assign exit and close to free sequence numbers; raises `ReplayGap` if others remain."""
         ends: list[Event] = []
         if page.closed and holes and holes[-1] == page.next_seq - 1:
             ends.append(Closed(holes.pop()))
@@ -185,12 +187,9 @@ def _size(event: Event) -> int:
     return len(event.data) if isinstance(event, Output) else 0
 
 
-# Hold the pieces of a body for its reader, in bounded memory, and know when it is whole.
-
-
 @dataclass(frozen=True, slots=True)
 class BodyPiece:
-    """One piece of a body; the last one ends it, in good order or with an error."""
+    """One piece of a body; the last one ends it, cleanly or with an error."""
 
     seq: int
     data: bytes
@@ -199,9 +198,9 @@ class BodyPiece:
 
 
 class BodyBuffer:
-    """The pieces of one body: each is handed on once and in order, until one is missing.
+    """Buffers pieces of one HTTP body, each passed on once and in order.
 
-    More than it may hold is not held: it `is_overrun` then, and stays so.
+    `is_overrun` is set for good if more arrives than the limit.
     """
 
     def __init__(self, *, unread_bytes_max: int) -> None:
@@ -216,11 +215,11 @@ class BodyBuffer:
 
     @property
     def is_over(self) -> bool:
-        """Whether all that will ever come was handed on; `error` says if that was not all of it."""
+        """Whether all pieces were passed on; `error` is set if the body is incomplete."""
         return self._is_ended and not self._unread
 
     def put(self, piece: BodyPiece) -> None:
-        """Take the next piece; one that came before changes nothing."""
+        """Take the next piece; a repeated piece is ignored."""
         if self._is_ended or self.is_overrun or piece.seq <= self._seq:
             return
         if piece.seq > self._seq + 1:
@@ -234,15 +233,13 @@ class BodyBuffer:
             self.is_overrun = self._bytes > self._bytes_max
 
     def take(self) -> bytes:
-        """Hand on all that is there; nothing if nothing is."""
+        """Return all buffered bytes."""
         data = b"".join(self._unread)
         self._unread.clear()
         self._bytes = 0
         self.total_bytes += len(data)
         return data
 
-
-# Read what an exec-server says: news, pages and refusals, trusting none of it.
 
 _INVALID, _PARAMS, _INTERNAL = -32600, -32602, -32603
 _NOT_FOUND, _ATTACHED = -32004, -32010
@@ -255,9 +252,9 @@ _read_delta = msgspec.json.Decoder(wire.HttpDelta).decode
 
 
 def read_event(method: str, params: bytes | msgspec.Raw) -> tuple[str, Event] | None:
-    """The process that a notification is about, and its event; None if it is none that we know.
+    """Decode a notification to process id and event; None if it is another or not valid.
 
-    What is unreadable is skipped too: the hole that it leaves is read again.
+    The gap that an invalid notification leaves is read again.
     """
     try:
         match method:
@@ -279,9 +276,9 @@ def read_event(method: str, params: bytes | msgspec.Raw) -> tuple[str, Event] | 
 
 
 def read_piece(method: str, params: bytes | msgspec.Raw) -> tuple[str, BodyPiece] | None:
-    """The request that a notification is about, and the piece of its body; None if it is none.
+    """Decode a notification to request id and body piece; None if it is another or not valid.
 
-    What is unreadable is skipped: the next piece finds that one is missing.
+    The next piece detects that one is missing.
     """
     if method != "http/request/bodyDelta":
         return None
@@ -294,7 +291,7 @@ def read_piece(method: str, params: bytes | msgspec.Raw) -> tuple[str, BodyPiece
 
 
 def read_page(asked: wire.ReadParams, answer: wire.ReadResult) -> Page:
-    """What a read answered; raise what the server says went wrong with the process."""
+    """Decode a read result; raises the failure that the server reports for the process."""
     is_lost = answer.lost is True
     if answer.failure is not None and not is_lost:
         raise ProcessBroken(process=asked.process_id, reason=answer.failure)
@@ -320,7 +317,7 @@ def read_page(asked: wire.ReadParams, answer: wire.ReadResult) -> Page:
 
 
 def refused(error: ErrorResponse, *, subject: str) -> Failure:
-    """What a refusal means, where the server gave only the code of its wire."""
+    """Map an error reply with a bare error code to a failure."""
     room, code = error.method.partition("/")[0], error.error_code
     known: dict[tuple[str, int], Failure] = {
         ("initialize", _ATTACHED): SessionAttached(session=subject),
@@ -338,5 +335,5 @@ def refused(error: ErrorResponse, *, subject: str) -> Failure:
 
 
 def _is_newest(answer: wire.ReadResult) -> bool:
-    """Whether all after a page comes as news: who never pauses cannot be read to the end."""
+    """Whether all later events come as notifications: a busy process cannot be read to its end."""
     return answer.has_more is False and not answer.exited

@@ -1,4 +1,4 @@
-"""The files of the machine behind an exec-server, by absolute path."""
+"""File operations on the machine of an exec-server, by absolute path."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ _BLOCK_BYTES = 2**20
 
 
 class RemoteFiles:
-    """Asks about files as often as needed, and changes them once.
+    """Reads are retried after a lost connection; changes are sent once.
 
-    A change under way at a cut is not repeated: its outcome is unknown. Only for a write that is
-    found out, by reading the file back.
+    A change in flight when the connection is lost raises `OutcomeUnknown`, except a write, whose
+    outcome is checked by reading the file back.
     """
 
     def __init__(self, channel: Channel, ids: IdMaker) -> None:
         self._channel, self._ids = channel, ids
 
     async def read(self, path: Path, *, follow_symlinks: bool = True) -> bytes:
-        """The whole content of a file; a large one must not be changed meanwhile."""
+        """Return the content of a file; a file over 32 MiB must not be changed meanwhile."""
         size = (await self.metadata(path)).size
         if size > FILE_BYTES_MAX:
             reason = f"file exceeds the limit of {FILE_BYTES_MAX} bytes"
@@ -74,7 +74,7 @@ class RemoteFiles:
         return _decoded("fs/readFile", answer.data_base64)
 
     async def write(self, path: Path, data: bytes) -> None:
-        """Make the whole content of a file this, or raise; after a cut, look whether it is."""
+        """Replace the content of a file; after a lost connection the content is compared."""
         try:
             if len(data) > WHOLE_BYTES_MAX:
                 await self._write_in_blocks(path, data)
@@ -87,31 +87,31 @@ class RemoteFiles:
                 raise unknown from None
 
     async def metadata(self, path: Path) -> Metadata:
-        """What is at a path; raises FileMissing if nothing is."""
+        """Return metadata of a path; raises `FileMissing`."""
         return await self._ask("fs/getMetadata", path, PathParams(_uri(path)), Metadata)
 
     async def canonical(self, path: Path) -> str:
-        """The path without links in it."""
+        """Return the path with symlinks resolved."""
         answer = await self._ask("fs/canonicalize", path, PathParams(_uri(path)), PathResult)
         return os.fsdecode(path_of(answer.path))
 
     async def entries(self, path: Path) -> tuple[DirectoryEntry, ...]:
-        """The names in a directory."""
+        """Return the entries of a directory."""
         params = PathParams(_uri(path))
         return (await self._ask("fs/readDirectory", path, params, DirectoryResult)).entries
 
     async def walk(self, path: Path, options: WalkOptions) -> WalkResult:
-        """All that is below a directory, as far as the options allow."""
+        """Return the tree below a directory, within the limits of the options."""
         params = WalkParams(_uri(path), options=options)
         return await self._ask("fs/walk", path, params, WalkResult)
 
     async def create_directory(self, path: Path, *, recursive: bool = True) -> None:
-        """Make a directory, with those above it if `recursive`."""
+        """Create a directory, with its parents if `recursive`."""
         params = CreateDirectoryParams(_uri(path), recursive=recursive)
         await self._change("fs/createDirectory", path, params)
 
     async def remove(self, path: Path, *, recursive: bool = False, force: bool = False) -> None:
-        """Remove a file or a directory; with `force` it need not be there."""
+        """Remove a file or a directory; with `force` a missing one is not an error."""
         params = _Remove(_uri(path), recursive=recursive, force=force)
         await self._change("fs/remove", path, params)
 
@@ -153,7 +153,7 @@ class RemoteFiles:
 
     @asynccontextmanager
     async def _opened(self, path: Path, mode: str) -> AsyncGenerator[tuple[Connection, str]]:
-        """A file that is open on one connection, and closed with it at the latest."""
+        """Open a file on one connection; it is closed with that connection at the latest."""
         connection = await self._channel.wait_connected()
         handle = str(self._ids.make("file"))
 
@@ -197,7 +197,7 @@ class RemoteFiles:
 
 
 class _Remove(RemoveParams, frozen=True, omit_defaults=False):
-    """Says both in so many words: what is absent would mean yes."""
+    """Encodes both flags always: an absent one would mean true."""
 
 
 def _decoded(method: str, data: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Web requests that the machine behind an exec-server makes for us."""
+"""HTTP requests that the machine of an exec-server makes for a client."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _METHOD = "http/request"
 
 
 class RemoteHttpStream:
-    """An answer whose body is read as it comes: `async for` yields it, byte for byte.
+    """A response whose body is streamed: `async for` yields its bytes.
 
-    It belongs to one connection: once that is lost, reading raises `HttpFailed`, at once.
+    It belongs to one connection: once that is lost, reading raises `HttpFailed` at once.
     """
 
     def __init__(self, name: str, url: str, connection: Connection) -> None:
@@ -47,24 +47,23 @@ class RemoteHttpStream:
         self._told = 0
 
     def begin(self, head: HttpResult) -> None:
-        """Learn how the answer begins, and whether the server wants to know what was read."""
+        """Take status and headers, and whether the server wants acknowledgements."""
         self.status, self.headers = head.status, _headers(head)
         self._is_paced = head.is_paced is True
 
     def put(self, piece: BodyPiece) -> None:
-        """Take one piece of the body."""
         self._body.put(piece)
         if self._body.is_overrun:
             self.fail(HttpOverrun(url=self.url, unread_bytes_max=UNREAD_BYTES_MAX))
         self._notify()
 
     def fail(self, failure: Failure) -> None:
-        """Raise this for whoever reads; the first one stays."""
+        """Set the failure for the reader; the first one counts."""
         self._failure = self._failure or failure
         self._notify()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Yield the body as it comes, to its end; raise if it breaks off."""
+        """Yield the body to its end; raises if it breaks off."""
         while not self._body.is_over:
             if self._failure is not None:
                 raise copy(self._failure)
@@ -78,7 +77,7 @@ class RemoteHttpStream:
             raise HttpFailed(url=self.url, reason=self._body.error)
 
     async def aclose(self) -> None:
-        """Want no more of it; a server that can is told so, and asks no further."""
+        """Cancel the rest of the body; a server that supports it stops reading."""
         if not self._body.is_over and self._failure is None:
             with anyio.move_on_after(_GOODBYE, shield=True):
                 await self._acknowledge(is_over=True)
@@ -96,14 +95,16 @@ class RemoteHttpStream:
 
 
 class RemoteHttp:
-    """Makes web requests there, each once: one under way at a cut may or may not have been made."""
+    """Sends each HTTP request once; one in flight when the connection is lost has an unknown
+    outcome.
+    """
 
     def __init__(self, channel: Channel, ids: IdMaker) -> None:
         self._channel, self._ids = channel, ids
         self._streams: dict[str, RemoteHttpStream] = {}
 
     async def request(self, fetch: Fetch) -> Fetched:
-        """Ask, and return the whole answer, of whatever status; raise if there is none."""
+        """Return the complete response, whatever its status."""
         params = self._params(fetch, streams=False)
         try:
             head = await self._channel.call(_METHOD, params, HttpResult, timeout=_longest(fetch))
@@ -116,7 +117,7 @@ class RemoteHttp:
 
     @asynccontextmanager
     async def stream(self, fetch: Fetch) -> AsyncGenerator[RemoteHttpStream]:
-        """Ask, and read the body in this block as it comes; what is left of it is not wanted."""
+        """Send a request and stream its body within this block; the rest is cancelled."""
         params = self._params(fetch, streams=True)
         connection = await self._channel.wait_connected()
         answer = RemoteHttpStream(params.request_id, fetch.url, connection)
@@ -135,7 +136,7 @@ class RemoteHttp:
             await answer.aclose()
 
     def put(self, batch: Sequence[Notification], size: int) -> None:  # noqa: ARG002  # a follower's
-        """Take what one read of the connection yielded."""
+        """Route the notifications of one read to their streams."""
         if self._streams:
             for notification in batch:
                 told = read_piece(notification.method, notification.params)
@@ -143,7 +144,9 @@ class RemoteHttp:
                     answer.put(told[1])
 
     def end(self, failure: Failure) -> None:
-        """Fail all bodies with the connection that they came by: nobody could go on with them."""
+        """Fail all streams of the connection that ended: another connection cannot continue
+        them.
+        """
         for answer in self._streams.values():
             reason = f"the connection to the exec-server broke off ({failure.title})"
             answer.fail(HttpFailed(url=answer.url, reason=reason))

@@ -1,4 +1,4 @@
-"""Let the official MCP SDK speak with a server that runs as a process on the plane."""
+"""Connect the official MCP SDK to an MCP server that runs as a process of an exec-server."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Streams = tuple[
 
 @asynccontextmanager
 async def mcp_streams(process: Process, *, grace: float = GRACE) -> AsyncGenerator[Streams]:
-    """The two streams of `mcp.ClientSession` over a process, which ends with the block.
+    """Yield the two streams of `mcp.ClientSession` over a process, which ends with the block.
 
-    Lost connections are not seen there. What ends it for good is the last that is received, before
-    the stream ends: the session gives it to its `message_handler`. A slow session holds nothing but
-    what the client holds for any slow reader.
+    Lost connections are invisible there. The failure that ends it for good is the last item
+    received before the end of the stream: the session passes it to its `message_handler`. A slow
+    session buffers no more than any slow reader.
     """
     transport = ProcessTransport(process, grace=grace)
     hears, heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -87,14 +87,14 @@ async def _give_up(
     hears: MemoryObjectSendStream[SessionMessage | Exception],
     grace: float,
 ) -> None:
-    """End what is heard from a process that takes no more: nobody is to wait for its answers."""
+    """End the receive stream of a process that takes no more input, after the grace period."""
     await has_said_all.wait()
     await anyio.sleep(grace)
     hears.close()
 
 
 def _read(line: bytes) -> SessionMessage | Exception:
-    """A message, or why the line is none: a server that babbles is the session's business."""
+    """Decode a message, or return why the line is not one, for the session to handle."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""See to all processes of a server, whoever started them, without taking anybody's session."""
+"""Operator access to all processes of a server, without taking over a session."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ _PAGE_BYTES_MAX = 1024 * 1024
 
 
 class Operator:
-    """Lists, reads and ends processes; cuts are not noticed, and nobody attached notices it.
+    """Lists, reads and ends processes of all sessions; retries after lost connections.
 
-    Nothing is asked for longer than `answer_longest` seconds, however often a cut repeats it.
+    No call takes longer than `answer_longest` seconds, however often it is retried.
     """
 
     def __init__(self, channel: Channel, *, answer_longest: float = CALL_LONGEST) -> None:
         self._channel, self._answer_longest = channel, answer_longest
 
     async def processes(self) -> tuple[OperatorProcess, ...]:
-        """All processes that the server knows."""
+        """Return all processes that the server knows."""
         return (await self.listing())[0]
 
     async def listing(self) -> tuple[tuple[OperatorProcess, ...], tuple[Detached, ...]]:
-        """The same, and what these processes have started and left running."""
+        """Return all processes, and their detached descendants."""
         listed = await self._call("operator/list", {}, OperatorListResult)
         detached = (
             Detached(each.pid, each.command, each.session_id, each.process_id)
@@ -63,7 +63,9 @@ class Operator:
         return listed.processes, tuple(detached)
 
     async def read(self, of: OperatorProcess, *, after: int, wait: float) -> Page:
-        """What is kept of a process after an event, at most a page; wait so long for any."""
+        """Return retained output of a process after an event, at most a page; waits up to `wait`
+        seconds.
+        """
         params = ReadParams(
             of.process.process_id,
             after_seq=after,
@@ -74,27 +76,27 @@ class Operator:
         return read_page(params, await self._call("operator/read", asked, ReadResult, wait=wait))
 
     async def signal(self, of: OperatorProcess, name: str) -> None:
-        """Signal the group of a process; one that has ended gets none."""
+        """Signal the process group of a process; ignored if it has exited."""
         params = OperatorSignalParams(of.session_id, of.process.process_id, name)
         await self._call("operator/signal", params, dict[str, object])
 
     async def terminate(self, of: OperatorProcess) -> None:
-        """Kill a process and all that it has started."""
+        """Kill a process and all its descendants."""
         params = OperatorParams(of.session_id, of.process.process_id)
         await self._call("operator/terminate", params, TerminateResult)
 
     async def end(self, label: str) -> int:
-        """End all sessions of a label with everything that they have started; say how many."""
+        """End all sessions with a label and everything that they started; returns their number."""
         return (await self._call("operator/end", LabelParams(label), EndResult)).sessions
 
     async def bind_place(self, directory: str) -> str:
-        """A new token; whoever connects with it works in this place, and nowhere else."""
+        """Return a new token, which restricts its clients to this place."""
         params = PlaceParams(directory)
         limit = self._answer_longest
         return (await self._channel.call("place/bind", params, BindResult, timeout=limit)).token
 
     async def unbind_place(self, directory: str) -> None:
-        """Make all tokens of a place worthless, and hang up on those who came by them."""
+        """Revoke all tokens of a place, and disconnect their clients."""
         await self._call("place/unbind", PlaceParams(directory), dict[str, object])
 
     async def _call(
@@ -105,7 +107,7 @@ class Operator:
         *,
         wait: float = 0.0,
     ) -> Result:
-        """Ask until it is answered or late: whatever an operator does may be done twice."""
+        """Retry until there is a reply or the deadline: every operator call is idempotent."""
         limit = self._answer_longest + wait
         with anyio.move_on_after(limit):
             try:
@@ -118,12 +120,12 @@ class Operator:
 
 
 def find_orphans() -> tuple[Orphan, ...]:
-    """All processes of this machine whose keeper is gone, as far as we may look at them."""
+    """Return all processes of this machine whose keeper is gone, as far as we may inspect them."""
     return tuple(Orphan(each.process.pid, each.command) for each in orphans())
 
 
 def end_orphans(which: Collection[Orphan]) -> int:
-    """Kill those of them that are still orphans, and nobody else; say how many it were."""
+    """Kill those that are still orphans; returns their number."""
     return kill([each for each in orphans() if Orphan(each.process.pid, each.command) in which])
 
 
@@ -131,7 +133,7 @@ def end_orphans(which: Collection[Orphan]) -> int:
 async def operating(
     dial: Dialer, *, policy: RecoveryPolicy | None = None, answer_longest: float = CALL_LONGEST
 ) -> AsyncGenerator[Operator]:
-    """Be an operator of the server behind `dial`; it is given no session for that."""
+    """Yield an operator of the server behind `dial`; it needs no session."""
     channel = Channel(
         dial,
         _greet_nobody,
@@ -150,4 +152,4 @@ async def operating(
 
 
 async def _greet_nobody(_: Connection) -> None:
-    """Have no session, and need no introduction."""
+    """Skip the handshake: an operator has no session."""

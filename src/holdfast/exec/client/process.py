@@ -1,4 +1,4 @@
-"""A process on a server, held in a way that a lost connection does not take away."""
+"""Handle of a process on a server: events, stdin, signals; survives lost connections."""
 
 from __future__ import annotations
 
@@ -39,8 +39,6 @@ from holdfast.failures import Failure
 from holdfast.rpc import Connection
 from holdfast.rpc.failures import ConnectionClosed, ErrorResponse
 
-# What one process says, in order and exactly once, however often the connection breaks.
-
 Ask = Callable[[ReadParams], Awaitable[ReadResult]]
 
 PAGE_BYTES_MAX = 1024 * 1024
@@ -48,11 +46,11 @@ _REORDERED_LONGEST = 0.05  # what is merely out of order is there by then
 
 
 class EventFeed:
-    """The events of one process, from news and, for whoever is behind, from what is kept.
+    """Events of one process, from notifications and, if behind, from reads.
 
-    A reader that is slow holds no more than the sequence holds; the rest stays with the server
-    and is read when there is room again. A server that can is told what was taken, and keeps the
-    rest; what another one no longer keeps is a gap, and ends this process alone.
+    A slow reader buffers no more than the sequence holds; the rest stays with the server and is
+    read when there is room. A server with flow control gets acknowledgements and retains the rest;
+    on others dropped output is a gap, which ends this process alone.
     """
 
     def __init__(self, sequence: EventSequence, channel: Channel, session: ClientSession) -> None:
@@ -69,7 +67,7 @@ class EventFeed:
 
     @property
     def status(self) -> int | None:
-        """The exit status, once anything told it."""
+        """The exit status, once it is known."""
         return self._sequence.status
 
     @property
@@ -86,15 +84,15 @@ class EventFeed:
                 self._acknowledge_soon()
 
     def fail(self, failure: Failure) -> None:
-        """Hand on what is in order, then this failure; the first one stays."""
+        """Pass on the events in order, then this failure; the first one counts."""
         if self._failure is None and not self._sequence.is_complete:
             self._failure = failure
             self._notify()
 
     async def receive(self) -> list[Event]:
-        """Wait for what happened since the last call; nothing after the close.
+        """Wait for the events since the last call; empty after the close.
 
-        A process that was lost has no exit: `ProcessLost` is raised after its last output.
+        Raises `ProcessLost` after the last output of a process whose exit status is unknown.
         """
         self._is_unread = self._is_awaited = False
         while not (ready := self._taken()) and not (
@@ -111,7 +109,7 @@ class EventFeed:
         return ready
 
     async def wait_status(self) -> int:
-        """Wait for the exit status, whether or not anyone receives."""
+        """Wait for the exit status, whether or not the events are read."""
         while self._sequence.status is None:
             if self._failure is not None or self._sequence.is_lost:
                 raise copy(self._failure or ProcessLost(process=self.process))
@@ -122,7 +120,7 @@ class EventFeed:
         return self._sequence.status
 
     async def catch_up(self, ask: Ask) -> None:
-        """Read all that was missed, as far as there is room; a gap fails the process."""
+        """Read all missed events, as far as there is room; a gap fails the process."""
         is_first = True
         while self._failure is None and not self.is_over:
             if not is_first and not (self._sequence.is_behind and self._sequence.has_room):
@@ -131,22 +129,22 @@ class EventFeed:
             await self._read_page(ask)
 
     async def ask(self, params: ReadParams) -> ReadResult:
-        """Read on whichever connection the line has."""
+        """Read on whichever connection the channel has."""
         return await self._channel.call("process/read", params, ReadResult, repeats=True)
 
     async def acknowledge(self, connection: Connection) -> None:
-        """Tell a server that can use it what is not needed of it any more."""
+        """Acknowledge the consumed events, if the server has flow control."""
         if self._session.untaken_bytes_max is not None and not self._is_terminated:
             seq = self._sequence.told if self._is_awaited else self._sequence.taken
             await connection.notify("process/taken", TakenParams(self.process, seq))
 
     def forget(self) -> None:
-        """Take note that the server has forgotten the process, at our request."""
+        """Mark the process as forgotten by the server."""
         self._is_terminated = True
         self.fail(ProcessUnknown(process=self.process))
 
     async def terminate(self) -> None:
-        """End the process at the server, whatever became of it here."""
+        """Terminate the process at the server, whatever its state here."""
         with suppress(Failure):
             await self._channel.call(
                 "process/terminate", ProcessParams(self.process), TerminateResult, repeats=True
@@ -185,7 +183,7 @@ class EventFeed:
             self._channel.start_soon(self._acknowledge)
 
     async def _acknowledge(self) -> None:
-        """Tell what was taken; if a connection breaks at that, the next one is told anyway."""
+        """Send an acknowledgement; if the connection breaks, the next one gets it anyway."""
         with suppress(Failure):
             connection = await self._channel.wait_connected()
             self._is_acknowledging = False
@@ -203,7 +201,7 @@ class EventFeed:
             self._channel.start_soon(self._read_on)
 
     async def _read_on(self) -> None:
-        """Read what news did not bring, until it does again."""
+        """Read what notifications did not bring, until they are in order again."""
         try:
             if not self._sequence.must_read:
                 await anyio.sleep(_REORDERED_LONGEST)
@@ -216,8 +214,6 @@ class EventFeed:
         self._read_on_if_behind()
 
 
-# The input of one process: every piece exactly once, in order, one at a time.
-
 WAITING_BYTES_MAX = 1024 * 1024
 _CHUNK_BYTES = 256 * 1024
 _STARTING_PAUSE = 0.02
@@ -225,7 +221,7 @@ _STARTING_PAUSE = 0.02
 
 @dataclass(eq=False, slots=True)
 class _Piece:
-    """One write, or the close, on its way."""
+    """One write, or the close, in the queue."""
 
     data: bytes | None
     is_begun: bool = False
@@ -234,10 +230,10 @@ class _Piece:
 
 
 class Stdin:
-    """Writes pieces in the order of their arrival; once one fails, so do all after it.
+    """Writes pieces in order; once one fails, so do all after it.
 
-    A piece under way at a cut is sent again under its id, which the server writes only once. Who
-    stops waiting for a piece takes it back whole, or not at all once it is begun.
+    A piece in flight when the connection is lost is sent again under its write id, which the server
+    writes once. A cancelled caller withdraws its piece whole, or not at all once it has begun.
     """
 
     def __init__(self, process: str, channel: Channel, *, mark: str) -> None:
@@ -250,31 +246,31 @@ class Stdin:
 
     @property
     def has_room(self) -> bool:
-        """Whether more may be put without growing for ever."""
+        """Whether the queue has room."""
         return self._waiting_bytes < WAITING_BYTES_MAX
 
     def put(self, data: bytes) -> None:
-        """Write as soon as it can be; raise if nothing can be written any more."""
+        """Queue data; raises if stdin has failed."""
         self._add(_Piece(data))
 
     async def wait_room(self) -> None:
-        """Wait until more may be put; raise if nothing can be written any more."""
+        """Wait until the queue has room; raises if stdin has failed."""
         while not self.has_room and self._failure is None:
             await self._room.wait()
         if self._failure is not None:
             raise copy(self._failure)
 
     async def write(self, data: bytes) -> None:
-        """Return once the server has taken all of it."""
+        """Write data; returns once the server has accepted all of it."""
         await self.wait_room()
         await self._settled(_Piece(data))
 
     async def close(self) -> None:
-        """Let the process see the end of its input, after all that was put."""
+        """Close stdin after all queued data."""
         await self._settled(_Piece(None))
 
     async def flushed(self) -> None:
-        """Wait until nothing is waiting to be written; raise what kept it from that."""
+        """Wait until the queue is empty; raises if stdin has failed."""
         while self._waiting:
             await self._waiting[-1].settled.wait()
         if self._failure is not None:
@@ -316,7 +312,7 @@ class Stdin:
                 self._settle(self._waiting.popleft(), closed)
 
     def _next_pieces(self) -> list[_Piece]:
-        """As many pieces as one request carries, but at least one; a close stands alone."""
+        """Return as many pieces as fit into one request, at least one; a close is sent alone."""
         pieces: list[_Piece] = []
         size = 0
         for piece in self._waiting:
@@ -377,10 +373,10 @@ Result = TypeVar("Result")
 
 
 class Process:
-    """One process, from its start to its close, whichever connection carries it.
+    """One process, from its start to its close, over any number of connections.
 
-    What it says has one reader. What changes it is asked once: after a cut in the middle of that,
-    its outcome is unknown, and said to be.
+    Its events have one reader. A change in flight when the connection is lost is not retried:
+    `OutcomeUnknown` is raised.
     """
 
     def __init__(
@@ -392,7 +388,7 @@ class Process:
         *,
         writer: str = "",
     ) -> None:
-        """`writer` tells us apart from all others who write to the same process."""
+        """`writer` distinguishes write ids of several clients of one process."""
         self.command = command
         self.was_continued = False  # its start was found to have happened after a cut
         self.sandbox_strength = ""  # `full` or `reduced` of one that is shut in, where that is said
@@ -402,36 +398,35 @@ class Process:
 
     @property
     def id(self) -> str:
-        """Its id in the session."""
         return self._feed.process
 
     @property
     def status(self) -> int | None:
-        """Its exit status; None while none is known."""
+        """Its exit status; None while unknown."""
         return self._feed.status
 
     @property
     def can_close_stdin(self) -> bool:
-        """Whether the server can show it the end of its input."""
+        """Whether the server can close its stdin."""
         return self._session.capabilities.close_stdin
 
     @property
     def can_be_killed(self) -> bool:
-        """Whether the server can send it other signals than an interrupt."""
+        """Whether the server can send other signals than an interrupt."""
         return self._session.capabilities.kill
 
     async def receive(self) -> list[Event]:
-        """Wait for what happened since the last call, in order; nothing after the close."""
+        """Wait for the events since the last call, in order; empty after the close."""
         return await self._feed.receive()
 
     async def events(self) -> AsyncIterator[Event]:
-        """Yield all that happens, in order and each exactly once, to the close."""
+        """Yield all events in order, each exactly once, to the close."""
         while batch := await self._feed.receive():
             for event in batch:
                 yield event
 
     async def recall(self, *, after: int, bytes_max: int) -> Page:
-        """Read again what it wrote after an event, as far as the server still keeps that."""
+        """Read retained output after an event again."""
         params = ReadParams(self.id, after_seq=after, max_bytes=bytes_max, wait_ms=0)
         try:
             return read_page(params, await self._feed.ask(params))
@@ -439,45 +434,47 @@ class Process:
             raise refused(error, subject=self.id) from error
 
     async def wait(self) -> int:
-        """Wait until it has ended; return its status.
+        """Wait for the exit; returns the exit status.
 
-        Raises `ProcessLost` where that is not known, because its keeper was killed. Its output need
-        not be read meanwhile, as long as the server has room for that (64 MiB); then the process
-        waits for its reader. Output that no reader has begun to read by the end counts as taken: it
-        can be read for as long as the server keeps closed processes (30 s by default).
+        Raises `ProcessLost` if it is unknown because the keeper was killed. The output need not be
+        read meanwhile, until the server's buffer (64 MiB) is full: then the process blocks. Output
+        that has no reader by the exit counts as acknowledged: it can be read for as long as the
+        server retains closed processes (30 s by default).
         """
         return await self._feed.wait_status()
 
     async def write(self, data: bytes) -> None:
-        """Write to its input: once, whole and after all that was written before."""
+        """Write to stdin: once, whole and after all earlier writes."""
         await self.stdin.write(data)
 
     async def close_stdin(self) -> None:
-        """Let it see the end of its input, where the server can do that."""
+        """Close stdin; raises `CapabilityMissing`."""
         self._demand("closeStdin", self.can_close_stdin)
         await self.stdin.close()
 
     async def resize(self, *, rows: int, cols: int) -> None:
-        """Give its terminal another size, where the server can do that."""
+        """Set the terminal size; raises `CapabilityMissing`."""
         self._demand("resize", self._session.capabilities.resize)
         await self._call("process/resize", ResizeParams(self.id, rows, cols), dict[str, object])
 
     async def signal(self, name: str = "interrupt") -> None:
-        """Signal its group; any other than an interrupt only where the server can do that."""
+        """Signal its process group; raises `CapabilityMissing` for other signals than an
+        interrupt.
+        """
         if name != "interrupt":
             self._demand("kill", self.can_be_killed)
         await self._call("process/signal", SignalParams(self.id, name), dict[str, object])
 
     async def terminate(self) -> bool:
-        """Kill it and all that it has started; say whether it was still running itself."""
+        """Kill it and all its descendants; returns whether it was still running."""
         params = ProcessParams(self.id)
         return (await self._call("process/terminate", params, TerminateResult)).running
 
     async def forget(self) -> None:
-        """Have the server remove its record and its output, and free its id.
+        """Remove its record and its output from the server, and free its id.
 
-        Raises `RequestUnfit` while it runs. A server that cannot forget on request does so by
-        itself, when it no longer keeps closed processes.
+        Raises `RequestUnfit` while it runs. A server without this capability forgets closed
+        processes by itself after its retention time.
         """
         if self._session.capabilities.forget:
             params = ProcessParams(self.id)

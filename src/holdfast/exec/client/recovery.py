@@ -5,9 +5,14 @@
                │          Dropped
                └── waiting can help ── else ──▶ Failed
 
-Nothing here waits, dials or logs. `step` is told what happened and when, and answers with the next
-state and the dials the shell must make. Every dial begins a generation; news of an older one
-changes nothing.
+Pure: no waiting, dialling or logging. `step` receives an event with its time and returns the next
+state and the dials that the shell must make.
+
+Invariants: every dial starts a new generation, and events of an older one change nothing; at most
+one dial is open, and none outlives its window; `Failed` is final and has one failure. A failure
+whose kind does not pass (a refused token, an expired session) ends recovery at once. The window
+must be shorter than the time for which the server keeps a detached session. Attempts are reset
+only after a connection has lasted `settled` seconds, so that a flapping connection backs off.
 """
 
 from __future__ import annotations
@@ -20,7 +25,9 @@ from holdfast.failures import Failure
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPolicy:
-    """How hard to try; the window must close before the server forgets us."""
+    """Backoff and timeouts in seconds; the window must end before the server forgets the
+    session.
+    """
 
     window: float = 25.0
     wait_first: float = 0.1
@@ -32,7 +39,7 @@ class RecoveryPolicy:
         assert 0.0 < self.wait_first <= self.wait_longest < self.window
 
     def wait(self, attempt: int) -> float:
-        """Seconds to wait before this attempt; the first is free."""
+        """Return the seconds to wait before an attempt; none before the first."""
         if attempt == 1:
             return 0.0
         return min(self.wait_longest, self.wait_first * 2.0 ** min(attempt - 2, 32))
@@ -40,7 +47,7 @@ class RecoveryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """Attempts are forgotten only once a connection has lasted: flapping costs time."""
+    """Connected since a time; attempts are reset only once the connection has lasted."""
 
     generation: int
     since: float
@@ -49,7 +56,7 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class Recovering:
-    """A dial is under way, and must succeed by the deadline."""
+    """A dial is open, and must succeed by the deadline."""
 
     generation: int
     deadline: float
@@ -58,14 +65,14 @@ class Recovering:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It is over, for one reason that everyone is told."""
+    """Final state, with its failure."""
 
     failure: Failure
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A connection was made and has caught up."""
+    """A connection is open and has caught up."""
 
     generation: int
     at: float
@@ -73,7 +80,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A connection ended, or could not be made."""
+    """A connection ended, or could not be opened."""
 
     generation: int
     failure: Failure
@@ -95,12 +102,12 @@ Step = tuple[State, tuple[Dial, ...]]
 
 
 def begin(now: float, policy: RecoveryPolicy) -> Step:
-    """Make the first connection."""
+    """Return the first state and dial."""
     return _dial(Recovering(0, now + policy.window, 0), now, policy)
 
 
 def step(state: State, event: Event, policy: RecoveryPolicy) -> Step:
-    """Take news of a connection."""
+    """Handle an event of a connection."""
     if isinstance(state, Failed) or event.generation != state.generation:
         return state, ()
     match state, event:

@@ -1,4 +1,4 @@
-"""Speak with a process on a server as if it were a child: a message a line, cuts unnoticed."""
+"""RPC transport to a process of an exec-server: one message per line, reconnects are invisible."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ GRACE = 5.0
 
 
 class ProcessTransport:
-    """A connection with a process that lives as long as the connection does.
+    """Connection to a process, which lives exactly as long as the connection.
 
-    What a slow reader here has no room for stays with the server, and the process waits once that
-    has none either; a server without that capability drops it, which ends the process.
+    What a slow reader has no room for stays with the server, and the process blocks once that is
+    full too; a server without flow control drops it, which ends the process.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class ProcessTransport:
 
     @property
     def stderr(self) -> str:
-        """The last that the process and its descendants wrote to their standard error."""
+        """The end of what the process and its descendants wrote to stderr."""
         return self._stderr.text()
 
     async def receive(self) -> Sequence[bytes]:
-        """Wait for the messages that one read yields; raise what ended it."""
+        """Wait for the messages that one read yields; raises the failure that ended it."""
         while self._failure is None:
             events: list[Event] = []
             linger = math.inf if self._status is None else self._grace
@@ -73,13 +73,13 @@ class ProcessTransport:
         raise copy(self._failure)
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Hand messages over, in order, waiting while the server takes no more."""
+        """Send messages in order; waits while the queue is full."""
         while not self.offer(messages):
             with self._until_closed(), self._complaining():
                 await self.process.stdin.wait_room()
 
     def offer(self, messages: Sequence[bytes]) -> bool:
-        """Hand messages over if that needs no waiting, and say whether it was done."""
+        """Send messages if the queue has room; returns whether it did."""
         if self._failure is not None:
             raise copy(self._failure)
         if not self.process.stdin.has_room:
@@ -90,7 +90,7 @@ class ProcessTransport:
         return True
 
     async def aclose(self) -> None:
-        """End the process, first kindly, in bounded time whoever cancels; may be called again."""
+        """End the process in bounded time, even if the caller is cancelled; idempotent."""
         if self._closed is not None:
             await self._closed.wait()
             return
@@ -104,7 +104,7 @@ class ProcessTransport:
                 self._closed.set()
 
     async def _end_process(self) -> None:
-        """By the end of its input where the server has that, else by an interrupt; then kill."""
+        """Close stdin if the server can, else interrupt; then kill."""
         with suppress(Failure), anyio.move_on_after(self._grace):
             await self.process.stdin.flushed()
             if self.process.can_close_stdin:
@@ -156,7 +156,7 @@ class ProcessTransport:
 
     @contextmanager
     def _complaining(self) -> Generator[None]:
-        """Write in this block: what keeps us from it, its reader will explain."""
+        """Convert failures of a write: the reader gets the cause."""
         try:
             yield
         except Failure as failure:

@@ -1,6 +1,6 @@
-"""The small parent of all processes: it holds their pipes and does nothing else.
+"""The keeper: parent process of all children, which holds their pipes for exec-servers.
 
-It runs for months while servers are upgraded around it. So it is one thread of blocking Python, it
-imports the standard library, this package and the way into confinement alone, all at its start, and
-what it says is frozen.
+It runs for months while servers are upgraded around it. So it is one thread of blocking Python; it
+imports only the standard library, this package and the entry code of `confine`, all at start; and
+its protocol is frozen.
 """

@@ -1,10 +1,9 @@
-"""Start one process with pipes or a terminal, exactly as ordered, and hold the other ends.
+"""Start one child process with pipes or a terminal, and hold our ends of its descriptors.
 
-`posix_spawn` is the fastest way to a new process and runs no code of ours in it. What it cannot
-do, the keeper does to itself for that moment, which it may because it has one thread: it goes to
-the directory of the child, takes its own limit of open files back to what it was given, and has
-the limit number of the child (`world.process_marks`), by which all its descendants are found. Only
-a process that is to enter a place or a sandbox is forked instead.
+`posix_spawn` is the fastest way to start a process, and runs no code of ours in it. What it cannot
+set, the keeper sets on itself for that moment, which is safe because it has one thread: the working
+directory, the soft limit of open files, and the limit number (`world.process_marks`) that marks all
+descendants. Only a child that enters a place or a sandbox is forked instead.
 """
 
 from __future__ import annotations
@@ -37,15 +36,13 @@ from holdfast.exec.keeper.protocol import (
     texts,
 )
 
-# Start a process that enters a place or a sandbox: by the way in that an order describes.
-
 _SHELL = "/bin/sh"
 
 
 class EntrySpec:
-    """What a process enters and what holds it back; its descriptors came beside the order.
+    """Decoded `entry` of a start request: namespaces, control groups, and descriptors to pass on.
 
-    They stand in this order: namespaces, groups, and what the process gets to keep.
+    The descriptors arrive with the message in that order.
     """
 
     def __init__(self, message: Message, descriptors: Sequence[int]) -> None:
@@ -76,13 +73,13 @@ class EntrySpec:
 
     @property
     def leads_to_place(self) -> bool:
-        """Whether it leads into namespaces that somebody else holds."""
+        """Whether it enters namespaces that a place holder owns."""
         return bool(self._entry.namespaces)
 
     def start(
         self, argv: list[str], env: Mapping[str, str], cwd: str, ends: Mapping[int, int]
     ) -> int:
-        """The number of a process that has entered, with these ends as its first descriptors."""
+        """Fork a child that enters, with these descriptors as its first; returns its pid."""
         files = {os.dup(end): target for target, end in ends.items()}
         try:
             # Whoever leads a session gets the terminal; in there that may be somebody else.
@@ -151,7 +148,7 @@ _NUMBER_FIRST, _NUMBER_LEAST = 2**62, 2**50
 
 
 class ChildSpec:
-    """Which process to start, and how; nothing is inherited."""
+    """Decoded start request; the child inherits nothing."""
 
     def __init__(self, message: Message, descriptors: Sequence[int] = ()) -> None:
         self.key = text(message, "key")
@@ -175,10 +172,10 @@ class ChildSpec:
 
 
 class KeptChild:
-    """A process and our ends of what it reads and writes; it is reaped only when forgotten.
+    """A child process and our ends of its descriptors; reaped only when it is forgotten.
 
-    Until then its number is given to nobody else, and its group can be signalled safely. One that
-    is in a place is reaped at once: a place cannot end while a dead process is left in it.
+    Until then the kernel does not reuse its pid, and its process group can be signalled safely. A
+    child in a place is reaped at once: a pid namespace cannot end while it contains a zombie.
     """
 
     def __init__(
@@ -192,7 +189,7 @@ class KeptChild:
         self.number: int | None = None  # the limit number that its descendants have, too
 
     def look(self) -> bool:
-        """Learn whether it has ended, and how: 128 + n if signal n killed it."""
+        """Poll for its exit; sets `status`, which is 128 + n if signal n killed it."""
         leave = 0 if self._is_in_place else os.WNOWAIT
         end = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | leave)
         if end is not None:
@@ -200,7 +197,7 @@ class KeptChild:
         return end is not None
 
     def signal(self, number: int, *, group: bool) -> bool:
-        """Signal it or its whole group; say whether anybody was there."""
+        """Signal it or its process group; returns whether any process received the signal."""
         if self._is_in_place and self.status is not None:
             return False
         try:
@@ -213,30 +210,32 @@ class KeptChild:
         return group or self.status is None
 
     def close_stdin(self) -> None:
-        """Let go of the end that writes to it: once the server has too, it reads an end."""
+        """Close our write end of its stdin: it reads EOF once the server has closed its copy
+        too.
+        """
         if (stdin := self.holds.pop("stdin", None)) is not None:
             os.close(stdin)
 
     def hold(self, name: str, descriptor: int) -> None:
-        """Hold a descriptor from now on, in place of any that had this name."""
+        """Hold a descriptor under a name; closes the previous one of that name."""
         before, self.holds[name] = self.holds.get(name), _aside(descriptor)
         if before is not None:
             os.close(before)
 
     def release(self) -> None:
-        """Let go of every descriptor but the one that tells of its end."""
+        """Close every descriptor but the pidfd."""
         while self.holds:
             os.close(self.holds.popitem()[1])
 
     def reap(self) -> None:
-        """Free its number, now that it has ended."""
+        """Reap it after its exit, which frees its pid."""
         if not self._is_in_place:
             os.waitpid(self.pid, 0)
         os.close(self.pidfd)
 
 
 def started(order: ChildSpec, keeper: KeeperName) -> KeptChild:
-    """A new process that leads a session of its own; raises `OSError` if there is none."""
+    """Start a child that leads its own session; raises `OSError`."""
     order.env[MARK] = f"{order.key}@{keeper}"
     with ExitStack() as ours, ExitStack() as theirs:
         if order.size is None:
@@ -265,7 +264,7 @@ def started(order: ChildSpec, keeper: KeeperName) -> KeptChild:
 def _pipes(
     order: ChildSpec, ours: ExitStack, theirs: ExitStack
 ) -> tuple[dict[str, int], dict[int, int]]:
-    """Our ends by name, and the child's by number; without an input it has none of that."""
+    """Return our ends by name and the child's by descriptor number."""
     holds: dict[str, int] = {}
     ends: dict[int, int] = {}
     if order.pipe_stdin:
@@ -282,6 +281,7 @@ def _terminal(
     ours.callback(os.close, master)
     theirs.callback(os.close, slave)
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    # Terminals cannot be spliced into files.
     # What left the terminal and is not in its file yet waits here: outside of any server.
     read_end, write_end = _pipe(ours, ours)
     return {"pty": master, "pipe_out": read_end, "pipe_in": write_end}, dict.fromkeys(
@@ -307,7 +307,7 @@ def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
 
 
 def _aside(descriptor: int) -> int:
-    """The same descriptor under a high number, as far as we may have such."""
+    """Move a descriptor to a high number, if the limit allows; see _LOW_NUMBERS."""
     try:
         moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _LOW_NUMBERS)
     except OSError:
@@ -338,7 +338,7 @@ def _limited_as_given() -> Generator[None]:
 
 @contextmanager
 def _numbered(tag: int) -> Generator[int | None]:
-    """A number for one process; afterwards we have another, so that nobody takes us for it."""
+    """Set the limit number for one child; afterwards the keeper takes another number itself."""
     number = _lower_number(tag)
     try:
         yield number

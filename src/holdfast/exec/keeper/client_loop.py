@@ -1,4 +1,4 @@
-"""Speak with the keeper: start processes, signal them, adopt what a former server left."""
+"""Client of the keeper, used by the exec-server: start, signal and adopt processes."""
 
 from __future__ import annotations
 
@@ -41,12 +41,10 @@ from holdfast.exec.output_index import LOST_STATUS
 from holdfast.exec.protocol import OutputStream
 from holdfast.world import disk_failure, in_thread
 
-# Say which process to start, and how.
-
 
 @dataclass(frozen=True, slots=True)
 class TerminalSize:
-    """The size of a process's terminal when it starts."""
+    """Initial terminal size."""
 
     rows: int = 24
     cols: int = 80
@@ -54,10 +52,10 @@ class TerminalSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSpec:
-    """Which process to start, and how; but for a mark in `env`, nothing is added or inherited.
+    """A process to start; apart from a mark in `env` nothing is added or inherited.
 
-    `key` names it on the whole machine and for ever; `arg0` is what it is told as its own name.
-    `way` leads it into a place or a sandbox; if `is_led`, the terminal is for one that it starts.
+    `key` is unique on the machine for all time; `arg0` replaces argv[0]. `way` enters a place or a
+    sandbox; if `is_led` the terminal belongs to a process that the command starts.
     """
 
     key: str
@@ -72,12 +70,12 @@ class ProcessSpec:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What goes to the keeper beside the order."""
+        """The descriptors to send with the message."""
         way = self.way
         return () if way is None else (*way.namespaces, *way.groups, *way.files)
 
     def message(self) -> Message:
-        """The order as the keeper reads it."""
+        """Encode the start request."""
         terminal = self.terminal and {"rows": self.terminal.rows, "cols": self.terminal.cols}
         plain: Message = {
             "key": self.key,
@@ -113,23 +111,19 @@ def _entry(way: ProcessEntry, is_led: bool) -> Message:
     }
 
 
-# Have one process that the keeper holds: its descriptors, its end, and a way to signal it.
-
 _RING = "ring "  # and the name of a stream: the descriptor whose position is that of its ring
 
 
 class KeeperRequest(Protocol):
-    """A way to ask the keeper something, with descriptors beside it."""
+    """Sends a request to the keeper, with descriptors."""
 
-    def __call__(self, message: Message, beside: Sequence[int] = (), /) -> Awaitable[Message]:
-        """The keeper's answer."""
-        ...
+    def __call__(self, message: Message, beside: Sequence[int] = (), /) -> Awaitable[Message]: ...
 
 
 class KeptProcess:
-    """One process that the keeper holds, with our copies of its descriptors.
+    """A process that the keeper holds, with our copies of its descriptors.
 
-    The descriptors belong to whoever takes them (`take`); the rest is closed with `release`.
+    The caller of `take` owns that descriptor; `release` closes the rest.
     """
 
     def __init__(
@@ -152,44 +146,44 @@ class KeptProcess:
 
     @property
     def streams(self) -> tuple[OutputStream, ...]:
-        """Where its output comes from."""
+        """Its output streams."""
         return (
             (OutputStream.PTY,) if self.is_terminal else (OutputStream.STDOUT, OutputStream.STDERR)
         )
 
     @property
     def takes_input(self) -> bool:
-        """Whether anything can be written to it, as far as its keeper knew when it was asked."""
+        """Whether it had a stdin when the keeper was asked."""
         return self.is_terminal or "stdin" in self._holds
 
     def take(self, name: str) -> int | None:
-        """One descriptor by its name in the protocol (`stdin`, …), for the caller to close."""
+        """Return a descriptor by its protocol name (`stdin`, ...); the caller closes it."""
         return self._holds.pop(name, None)
 
     def take_positions(self) -> dict[OutputStream, int]:
-        """The descriptors that tell how far the rings of its streams have come."""
+        """Return the descriptors that hold the ring positions of its streams."""
         taken = {stream: self.take(f"{_RING}{stream}") for stream in self.streams}
         return {stream: fd for stream, fd in taken.items() if fd is not None}
 
     async def hold_position(self, stream: OutputStream, descriptor: int) -> bool:
-        """Have the keeper hold the position of a stream's ring; say whether it does."""
+        """Let the keeper hold the position descriptor of a ring; returns whether it does."""
         about: Message = {"ask": "hold", "key": self.key, "name": f"{_RING}{stream}"}
         return (await self._ask(about, (descriptor,))).get("is_held") is True
 
     def copy(self, name: str) -> int | None:
-        """Another descriptor for the same, which the caller must close."""
+        """Duplicate a descriptor; the caller closes it."""
         held = self._holds.get(name)
         return None if held is None else os.dup(held)
 
     def on_exit(self, told: Callable[[int], None]) -> None:
-        """Tell of its end: at once if that is known, else when it comes."""
+        """Call back with the exit status: at once if it is known."""
         if self.exit_status is None:
             self._listeners.append(told)
         else:
             told(self.exit_status)
 
     def exited(self, status: int) -> None:
-        """Learn how it ended; only the first time counts."""
+        """Set the exit status; only the first call counts."""
         if self.exit_status is None:
             self.exit_status = status
             listeners, self._listeners = self._listeners, []
@@ -197,36 +191,36 @@ class KeptProcess:
                 told(status)
 
     async def signal(self, number: int, *, group: bool = True) -> bool:
-        """Signal it, or its whole group; say whether anybody was there, and hit no stranger."""
+        """Signal it, or its process group; returns whether any process received the signal."""
         answer = await self._ask(
             {"ask": "signal", "key": self.key, "signal": number, "group": group}
         )
         return answer.get("is_sent") is True
 
     async def close_stdin(self) -> None:
-        """Make the keeper let go of its standard input; it ends once our copy is closed too."""
+        """Let the keeper close its write end of stdin; EOF follows once our copy is closed too."""
         await self._ask({"ask": "close_stdin", "key": self.key})
 
     async def forget(self) -> None:
-        """Have the keeper let go of everything; a process that still runs is killed."""
+        """Let the keeper release everything; a running process is killed."""
         self.release()
         await self._ask({"ask": "forget", "key": self.key})
 
     def reap(self) -> None:
-        """Have the keeper reap it and close its descriptors, without waiting for that.
+        """Let the keeper reap it and close its descriptors, without waiting for the reply.
 
-        Only for a process whose end is recorded on disk: the keeper keeps no trace of it.
+        Only for a process whose end is recorded on disk: the keeper forgets it.
         """
         self.release()
         self._reap(self.key)
 
     def resize(self, rows: int, cols: int) -> None:
-        """Change the size of its terminal, of which the kernel tells it."""
+        """Set the terminal size; the kernel sends SIGWINCH."""
         if (master := self._holds.get("pty")) is not None:
             fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
 
     def release(self) -> None:
-        """Close what nobody has taken; the keeper still holds it."""
+        """Close the descriptors that were not taken; the keeper still holds its own."""
         close_all(self._holds.values())
         self._holds.clear()
 
@@ -236,11 +230,11 @@ _ANSWER_LONGEST = 30.0  # seconds; a keeper may be held up by the disk that a pr
 
 
 class KeeperNotAsked(Exception):
-    """The keeper was gone before it could be asked: nothing was started."""
+    """The keeper was gone before the request was sent: nothing was started."""
 
 
 class KeeperClient:
-    """The server's side of one keeper: every process of one state directory."""
+    """Connection of the server to its keeper, which holds all processes of one state directory."""
 
     def __init__(self, lock: int, summoned: KeeperConnection, state: Path) -> None:
         self._loop = asyncio.get_running_loop()
@@ -264,12 +258,12 @@ class KeeperClient:
     async def open(
         cls, state: Path, *, lock: int | None = None, open_files: int | None = None
     ) -> Self:
-        """Become the one server of a directory, with its living keeper or a new one.
+        """Lock a state directory and connect to its keeper, or start one.
 
-        Processes of a new one may have so many `open_files`, or as many as we. Whoever has been its
-        server all the time still has the lock. Raises `StateTaken`, `KeeperMismatched`,
-        `KeeperUnavailable` or a disk failure, the third within seconds if a keeper hangs or dies
-        while it is asked; all others go on meanwhile.
+        Processes of a new keeper get `open_files` as soft limit, or ours. `lock` is passed by a
+        server that held the lock all the time. Raises `StateTaken`, `KeeperMismatched`,
+        `KeeperUnavailable` or a disk failure. A keeper that hangs or dies during the handshake
+        raises within seconds; the event loop is not blocked meanwhile.
         """
         with ExitStack() as undone:
             lock = lock_state(state) if lock is None else lock
@@ -283,19 +277,19 @@ class KeeperClient:
 
     @property
     def lost(self) -> KeeperLost | None:
-        """Why the keeper is gone, if it is."""
+        """The failure of a keeper that is gone; None while it lives."""
         return self._lost.result() if self._lost.done() else None
 
     async def wait_lost(self) -> KeeperLost:
-        """Wait until the keeper is gone, with all that it held."""
+        """Wait until the keeper is gone, with all its children."""
         return await asyncio.shield(self._lost)
 
     async def start(self, order: ProcessSpec) -> KeptProcess:
-        """A new process; raises `StartFailed` with the reason if there is none.
+        """Start a process; raises `StartFailed` with the reason.
 
-        Raises `KeeperNotAsked` if the keeper was gone before, and `KeeperLost` if it is lost meanwhile:
-        then the process may have run, and does not any more. If the caller is cancelled, or the
-        keeper is late (`KeeperUnavailable`), what is started all the same is killed and forgotten.
+        Raises `KeeperNotAsked` if the keeper was gone before, and `KeeperLost` if it was lost
+        meanwhile: then the process may have run, and has ended. If the caller is cancelled, or the
+        keeper is late (`KeeperUnavailable`), a process that starts later is killed and forgotten.
         """
         if order.way is not None and self.version < ENTERS_SINCE:
             raise KeeperOutdated(command=order.argv[0])
@@ -330,9 +324,9 @@ class KeeperClient:
         return kept
 
     async def adopt(self) -> list[KeptProcess]:
-        """Every process that the keeper holds, oldest first, ended ones included.
+        """Return every process that the keeper holds, oldest first, exited ones included.
 
-        Raises a disk failure if we may not have so many open files as that takes.
+        Raises a disk failure if our limit of open files is too low for their descriptors.
         """
         question = await self._put({"ask": "list"})
         await asyncio.shield(question.answered)
@@ -342,20 +336,20 @@ class KeeperClient:
         return [kept for _, kept in question.answers if kept is not None]
 
     async def ask(self, message: Message, beside: Sequence[int] = (), /) -> Message:
-        """The keeper's answer; raises `KeeperLost` once it is gone.
+        """Send a request and return the reply; raises `KeeperLost` once the keeper is gone.
 
-        Raises `OSError`, and has asked nothing, if there is no room for copies of what is beside.
+        Raises `OSError` before sending if the descriptors cannot be duplicated.
         """
         question = await self._put(message, beside)
         await asyncio.shield(question.answered)
         return question.answers[0][0]
 
     def copy_lock(self) -> int:
-        """Another descriptor that makes whoever has it the one server, also after we close."""
+        """Duplicate the lock descriptor; its holder stays the one server after we close."""
         return os.dup(self._lock)
 
     async def close(self, *, end_keeper: bool = False) -> None:
-        """Let go of the keeper, which lives on; or end it too, if it holds nothing."""
+        """Disconnect from the keeper, which lives on; or end it too, if it holds nothing."""
         if end_keeper and self._is_open and not self._lost.done():
             await self.ask({"ask": "end"})
         if self._is_open:
@@ -366,7 +360,7 @@ class KeeperClient:
             os.close(self._lock)
 
     async def _put(self, message: Message, beside: Sequence[int] = ()) -> _Question:
-        """Ask as soon as there is room among the questions that have no answer yet."""
+        """Send a request as soon as fewer than _ASKS_MAX are without a reply."""
         await self._room.acquire()
         if self._lost.done():
             self._room.release()
@@ -380,7 +374,7 @@ class KeeperClient:
         return question
 
     def _post(self, message: Message, beside: Sequence[int] = ()) -> _Question:
-        # Copies: the keeper may be slow to take them, and whose they are may not wait for that.
+        # Duplicated: the keeper may be slow to receive them, and the owner may close its own.
         posted = packet(message | {"id": self._number + 1}, beside)
         if message["ask"] == "forget":  # there will be no more news of it
             self._kept.pop(text(message, "key"), None)
@@ -445,7 +439,7 @@ class KeeperClient:
                 self._post({"ask": "forget", "key": text(mapping(message, "held"), "key")})
 
     def _received(self, held: Message, descriptors: list[int]) -> KeptProcess | None:
-        """A process that the keeper holds; None if we had no room for all of its descriptors."""
+        """Wrap a held process; None if we had no room for all its descriptors."""
         if len(descriptors) < len(texts(held, "holds")):
             close_all(descriptors)
             return None
@@ -455,12 +449,12 @@ class KeeperClient:
         return kept
 
     def _reap(self, key: str) -> None:
-        # Not counted among the questions: there is one for each process, and nobody waits for it.
+        # Not counted against _ASKS_MAX: there is one per process, and no caller waits for it.
         if not self._lost.done():
             self._post({"ask": "forget", "key": key})
 
     def _disown(self, question: _Question) -> None:
-        """Forget a process that nobody waits for any more."""
+        """Forget a process whose caller has gone."""
         if question.answered.exception() is None and not self._lost.done():
             kept = question.answers[0][1]
             if kept is not None:
@@ -468,7 +462,7 @@ class KeeperClient:
                 self._post({"ask": "forget", "key": kept.key})
 
     def _keeper_died(self, reason: str) -> None:
-        """The keeper is gone: end what it held, and say so to everyone who waits."""
+        """Kill what the keeper held, and fail every waiting request."""
         if not self._lost.done():
             self._disconnect(KeeperLost(reason=reason))
             with suppress(OSError):  # whoever summons the next keeper will end what is left

@@ -1,14 +1,12 @@
-"""Find the living keeper of a state directory or start one, and agree on a version.
+"""Find or start the keeper of a state directory, and find processes by the mark of their keeper.
 
-Whoever holds the lock of the directory is its server and may do this; so two servers never start
-two keepers. The keeper holds a lock of its own for as long as it lives.
+The holder of the lock of a state directory is its server, and only it may connect here: so two
+servers never start two keepers. The keeper holds a lock of its own for its lifetime.
 
-Find processes anywhere on the machine by the mark of their keeper, and end them.
-
-The mark is in the environment, which all descendants inherit, and says whose process it is and
-which keeper held it; `world.process_marks` says what else belongs to it. What has another
-environment is told by its limit number, which ends in the tag of the keeper. Only Linux shows the
-environments of others; elsewhere nobody is found.
+The mark is an environment variable, which all descendants inherit; it names the process key and the
+keeper. Descendants with another environment are found by their limit number
+(`world.process_marks`), which ends in the tag of the keeper. Only Linux shows environments of other
+processes.
 """
 
 from __future__ import annotations
@@ -65,7 +63,7 @@ _SESSION = SESSION_MARK.encode() + b"="
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedProcess:
-    """A living process that carries a mark: whose it is, and which keeper held it."""
+    """A living process with a mark: its key and its keeper."""
 
     process: SystemProcess
     key: str
@@ -75,9 +73,9 @@ class MarkedProcess:
 
 
 def orphans() -> list[MarkedProcess]:
-    """Every marked process whose keeper is gone, as far as we may look at it.
+    """Return every marked process whose keeper is gone, as far as we may inspect it.
 
-    Processes of keepers in other process namespaces are not judged: we cannot see those keepers.
+    Keepers in other pid namespaces are skipped: whether they live cannot be seen from here.
     """
     found = list(_marked())
     here = namespace_of(os.getpid()) if found else None
@@ -85,12 +83,12 @@ def orphans() -> list[MarkedProcess]:
 
 
 def kill(found: Collection[MarkedProcess]) -> int:
-    """Kill exactly these processes, and nobody who was given one of their numbers since."""
+    """Kill exactly these processes, never one that reuses a pid; returns the number killed."""
     return sum(signal_exactly(each.process, signal.SIGKILL) for each in found)
 
 
 def kill_held(keeper: KeeperName) -> list[MarkedProcess]:
-    """Kill all that this keeper held, and all that they started, until none is left."""
+    """Kill all children of a keeper and their descendants, until none is left."""
     found = [each for each in _marked() if each.keeper == keeper]
 
     def is_held(process: SystemProcess, environment: Sequence[bytes]) -> bool:
@@ -101,9 +99,9 @@ def kill_held(keeper: KeeperName) -> list[MarkedProcess]:
 
 
 def end_started(keys: Collection[str], numbers: Collection[int] = ()) -> SweepResult:
-    """End the processes of these keys, and all that they have started; blocks.
+    """End the processes of these keys and all their descendants; blocks.
 
-    `numbers` are the limit numbers of these processes, as far as they are known.
+    `numbers` are their limit numbers, as far as known.
     """
 
     def is_started(_process: SystemProcess, environment: Sequence[bytes]) -> bool:
@@ -113,7 +111,7 @@ def end_started(keys: Collection[str], numbers: Collection[int] = ()) -> SweepRe
 
 
 def end_session(session: str, numbers: Collection[int] = ()) -> SweepResult:
-    """The same for all processes of one session of a server."""
+    """End all processes of one server session and their descendants; blocks."""
     mark = _SESSION + session.encode()
 
     def is_started(_process: SystemProcess, environment: Sequence[bytes]) -> bool:
@@ -123,7 +121,7 @@ def end_session(session: str, numbers: Collection[int] = ()) -> SweepResult:
 
 
 class DetachedChild(NamedTuple):
-    """A living process that was left running: by which process, of which session."""
+    """A living process that outlives the one that started it, with that one's key and session."""
 
     process: SystemProcess
     key: str
@@ -134,11 +132,11 @@ class DetachedChild(NamedTuple):
 def detached(
     sessions: Collection[str], roots: Collection[int], numbers: Mapping[int, tuple[str, str]]
 ) -> list[DetachedChild]:
-    """What processes of these sessions have started, and has outlived the one that started it.
+    """Return descendants that outlive the process that started them.
 
-    `roots` are the processes of the sessions themselves, `numbers` have key and session of each
-    limit number. What has a parent of the same key is not listed: it is part of what runs there.
-    Nor are services of ours.
+    `roots` are the pids of session processes; `numbers` maps limit numbers to key and session. A
+    process whose parent has the same key is not listed, being part of that one; nor are our own
+    services.
     """
     found: dict[int, DetachedChild] = {}
     for process in system_processes():
@@ -162,7 +160,7 @@ def detached(
 
 
 def name_of(pid: int) -> KeeperName | None:
-    """The name of a keeper that lives; None if it does not."""
+    """Return the name of a living keeper; None if it does not live."""
     process, namespace = system_process(pid), namespace_of(pid)
     if process is None or process.is_dead or namespace is None:
         return None
@@ -170,13 +168,13 @@ def name_of(pid: int) -> KeeperName | None:
 
 
 def is_gone(keeper: KeeperName) -> bool:
-    """Whether a keeper of our own process namespace no longer lives."""
+    """Whether a keeper of our pid namespace no longer lives."""
     process = system_process(keeper.pid)
     return process is None or process.is_dead or process.started != keeper.started
 
 
 def namespace_of(pid: int) -> int | None:
-    """Which process namespace a process is in; None if it is gone or is not ours to see."""
+    """Return the pid namespace of a process; None if it is gone or not visible."""
     try:
         return os.stat(f"/proc/{pid}/ns/pid").st_ino
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -210,7 +208,7 @@ def _look(process: SystemProcess) -> MarkedProcess | None:
 
 
 def _mark_of(environment: Sequence[bytes]) -> tuple[str, KeeperName | None]:
-    """The key and the keeper that a mark names; nothing where there is none."""
+    """Return the key and the keeper of a mark; empty if there is none."""
     mark = next((item for item in environment if item.startswith(_MARK)), b"")
     key, _, keeper = os.fsdecode(mark.removeprefix(_MARK)).rpartition("@")
     named = KeeperName.parse(keeper)
@@ -222,7 +220,8 @@ SERVER_LOCK_NAME = "server.lock"
 _ANSWER_LONGEST = 10.0
 _LOOK_AGAIN = 0.005
 _TRIES_MAX = 3
-# The keeper gets along with its own package, and does not load the face of our room.
+# The keeper imports only its own package: a stub replaces `holdfast.exec`, whose public API it does
+# not need.
 _BOOT = """
 import resource, sys, types
 if sys.argv[3]:  # before it takes note of the limit that is meant for processes
@@ -238,9 +237,9 @@ sys.exit(main(sys.argv[2]))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeeperConnection:
-    """A keeper that has said hello: a connection to it, who it is, and what both speak.
+    """A keeper after its handshake: connection, name and protocol version.
 
-    `orphans` had outlived the keeper before it, and have been killed.
+    `orphans` had outlived the previous keeper, and were killed.
     """
 
     connection: socket.socket
@@ -251,7 +250,7 @@ class KeeperConnection:
 
 
 def lock_state(state: Path) -> int:
-    """A descriptor that makes us the only server of a directory for as long as it is open."""
+    """Lock a state directory; returns the descriptor, which holds the lock while it is open."""
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = _opened_lock(state / SERVER_LOCK_NAME)
@@ -269,11 +268,11 @@ def connect_keeper(
     patience: float = _ANSWER_LONGEST,
     open_files: int | None = None,
 ) -> KeeperConnection:
-    """The keeper of a directory that we have locked; a new one if none lives there.
+    """Connect to the keeper of a locked state directory; starts one if none lives.
 
-    What that starts may have so many `open_files`, or as many as we. One that speaks no version
-    of ours is replaced if it holds nothing, and left alone otherwise. If the last one was lost,
-    what has outlived it is killed first.
+    Children of a new keeper get `open_files` as soft limit, or ours. A keeper without a common
+    protocol version is replaced if it holds nothing, and left alone otherwise. If the last keeper
+    was killed, its surviving children are killed first.
     """
     if sys.platform != "linux":
         reason = "this system cannot move output into files by itself, so nothing would be safe"
@@ -313,7 +312,7 @@ def connect_keeper(
 
 
 def has_keeper(state: Path) -> bool:
-    """Whether a keeper of this directory lives."""
+    """Whether a keeper of this directory lives: it holds the lock."""
     lock = _opened_lock(state / LOCK_NAME)
     if lock is not None:
         os.close(lock)
@@ -321,7 +320,7 @@ def has_keeper(state: Path) -> bool:
 
 
 def _opened_lock(path: Path) -> int | None:
-    """A descriptor that holds the lock, or None while another process does."""
+    """Return a descriptor that holds the lock, or None while another process does."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -332,16 +331,16 @@ def _opened_lock(path: Path) -> int | None:
 
 
 def _reaped(state: Path) -> list[MarkedProcess]:
-    """Kill what has outlived a keeper that was lost; one that ended in good order left nothing."""
+    """Kill what outlived a killed keeper; a keeper that exited cleanly left nothing."""
     name = KeeperName.parse((state / LOCK_NAME).read_text("ascii", errors="replace"))
-    # Whoever copied the directory copied the name of a keeper that may live and is not ours.
+    # A copied state directory contains the name of a keeper that may live elsewhere.
     if name is None or name.namespace != namespace_of(os.getpid()) or not is_gone(name):
         return []
     return kill_held(name)
 
 
 def _dialled(state: Path, deadline: float) -> socket.socket | None:
-    """A connection to the keeper that lives here; one that is just starting is waited for."""
+    """Connect to the keeper that lives here; waits for one that is starting."""
     while has_keeper(state):
         if (connection := _connected(state, deadline)) is not None:
             return connection
@@ -367,7 +366,7 @@ def _connected(state: Path, deadline: float) -> socket.socket | None:
 
 
 def _started(state: Path, deadline: float, open_files: int | None) -> socket.socket:
-    """A connection to a new keeper, which is nobody's child and leads a session of its own."""
+    """Start a new keeper, detached in its own session, and connect to it."""
     ours = str(Path(__file__).resolve().parents[3])
     # -I -S: nothing of the user's and nothing that is installed; what it needs, it has.
     words = [ours, str(state.resolve()), "" if open_files is None else str(open_files)]
@@ -397,9 +396,9 @@ def _started(state: Path, deadline: float, open_files: int | None) -> socket.soc
 def _handshake(
     state: Path, connection: socket.socket, versions: Sequence[int], deadline: float
 ) -> tuple[KeeperName, int] | None:
-    """Who a keeper is and what both of us speak; None if it ends, by itself or for our sake.
+    """Return name and version of a keeper; None if it ends, by itself or on request.
 
-    One that does not speak our newest version is kept only while it holds something.
+    A keeper without our newest version is kept only while it holds children.
     """
     hello = _asked(connection, {"ask": "hello", "versions": list(versions)}, deadline)
     if hello is None:
@@ -419,7 +418,7 @@ def _handshake(
 
 
 def _asked(connection: socket.socket, question: Message, deadline: float) -> Message | None:
-    """The answer of a keeper that we speak with for the first time; None if it hangs up."""
+    """Send a request during the handshake; None if the keeper disconnects."""
     try:
         send(connection, question | {"id": 0})
         while True:
@@ -437,7 +436,7 @@ def _await_death(state: Path, deadline: float) -> None:
 
 
 def _left(deadline: float) -> float:
-    """The time that is left; raises `TimeoutError` if there is none."""
+    """Return the seconds until the deadline; raises `TimeoutError`."""
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError
@@ -445,5 +444,5 @@ def _left(deadline: float) -> float:
 
 
 def _pause(deadline: float) -> None:
-    """Wait a moment, in a thread that does nothing else."""
+    """Sleep in a worker thread between two polls."""
     time.sleep(min(_LOOK_AGAIN, _left(deadline)))  # noqa: TID251  # there is no loop to give the time to

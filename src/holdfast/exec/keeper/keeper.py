@@ -1,4 +1,25 @@
-"""Hold processes for one server at a time, and outlive every one of them."""
+"""The keeper process: parent of all children of one state directory.
+
+Theory of operation:
+
+    exec-server ──SOCK_SEQPACKET, JSON + SCM_RIGHTS──▶ keeper ──posix_spawn / fork──▶ children
+        ▲                                              │  holds: pidfd, pipes, pty of each child
+        └────── replies, `exited` notifications ◀──────┘
+
+    child:  running ──pidfd readable──▶ exited (zombie) ──forget──▶ reaped
+               └────forget: SIGKILL──▶ exited ──▶ reaped
+
+Invariants: one thread and one epoll loop, no call that waits for a server; one server at a time,
+the newest connection replaces the old one, which may be dead or stuck; a server is read only while
+it takes its replies (backpressure); an exited child stays a zombie until it is forgotten, so that
+its pid is not reused and its status is not lost; children survive any number of servers. The flock
+on `keeper.lock` is held for life, and the file contains our name, by which the next server kills
+what outlives us after SIGKILL. On a clean exit the name is erased.
+
+The keeper ends by itself: ALONE_LONGEST seconds after the last server left if it holds nothing;
+ENDS_LONGEST if it holds only exited children; at once if its directory was deleted and nothing
+runs.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +59,11 @@ _EXITED = "exited"
 
 
 class StateLocked(Exception):
-    """Another keeper has this state directory."""
+    """Another keeper holds this state directory."""
 
 
 class Keeper:
-    """The processes of one state directory, and the server that was last to come for them."""
+    """The children of one state directory, and the current server connection."""
 
     def __init__(
         self,
@@ -65,7 +86,7 @@ class Keeper:
         self._poll.register(listener, select.EPOLLIN)
 
     def serve(self) -> None:
-        """Do what servers ask until nothing is held, and one asks for the end or none comes."""
+        """Serve requests until it is told to end, or has been idle for too long."""
         while not (self._is_ending and not self._outgoing):
             found = self._poll.poll(self._patience())
             if not found and self._patience() == 0.0:
@@ -81,7 +102,9 @@ class Keeper:
                     self._serve_request(self._server)
 
     def _patience(self) -> float | None:
-        """How long to wait for anything; for ever, but for one who has nobody to care for."""
+        """Timeout of the next poll in seconds; None (no timeout) while a server or a child is
+        there.
+        """
         if self._server is not None or any(
             child.status is None for child in self._by_pidfd.values()
         ):
@@ -90,15 +113,15 @@ class Keeper:
         return max(0.0, since + self._alone_longest - time.monotonic())
 
     def _is_abandoned(self) -> bool:
-        """Whether no server has come for too long for what has ended."""
+        """Whether no server has come for exited children within `ends_longest`."""
         return time.monotonic() - self._alone_since >= self._ends_longest
 
     def _is_directory_gone(self) -> bool:
-        """Whether our directory was deleted: then no server can come for what has ended."""
+        """Whether the state directory was deleted: then no server can connect."""
         return not os.fstat(self._lock).st_nlink
 
     def _accept(self) -> None:
-        """Let a new server take the place of the one before, which may be dead or stuck."""
+        """Accept a new server, which replaces the current one."""
         try:
             connection, _ = self._listener.accept()
         except OSError:  # it gave up, or there are too many open files: it may come again
@@ -122,7 +145,7 @@ class Keeper:
         self._outgoing.clear()
 
     def _serve_request(self, server: socket.socket) -> None:
-        """Send what is due; only a server that takes its answers is listened to."""
+        """Send pending replies; only then read the next request."""
         if self._outgoing:
             self._flush()
             return
@@ -232,7 +255,7 @@ class Keeper:
             self._flush()
 
     def _flush(self) -> None:
-        """Send until the server has no room; it is asked for the rest when it has."""
+        """Send until the socket buffer is full; epoll continues."""
         if self._server is None:
             self._outgoing.clear()
             return
@@ -250,9 +273,9 @@ class Keeper:
 
 
 def listen(state: str) -> tuple[socket.socket, int]:
-    """Own a state directory for as long as its lock is open, and listen there; raises `StateLocked`.
+    """Lock a state directory and listen there; raises `StateLocked`.
 
-    Our name stays in the lock if we are killed, for whoever ends what has outlived us.
+    Our name stays in the lock file if we are killed: the next server kills what outlived us.
     """
     directory = os.open(state, os.O_RDONLY | os.O_DIRECTORY)
     lock = os.open(LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600, dir_fd=directory)
@@ -266,7 +289,7 @@ def listen(state: str) -> tuple[socket.socket, int]:
     with suppress(FileNotFoundError):
         os.unlink(SOCKET_NAME, dir_fd=directory)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    # Through the directory's descriptor, for a path of any length.
+    # Bound through the directory descriptor, since socket paths are limited to 107 bytes.
     umask = os.umask(0o177)
     try:
         listener.bind(f"/proc/self/fd/{directory}/{SOCKET_NAME}")
@@ -278,7 +301,7 @@ def listen(state: str) -> tuple[socket.socket, int]:
 
 
 def main(state: str) -> int:
-    """Become the keeper of a directory; return once it serves, or to say that another does."""
+    """Fork the keeper of a directory; returns 0 once it listens, 1 if another keeper does."""
     hears, tells = os.pipe()
     if os.fork():
         os.close(tells)

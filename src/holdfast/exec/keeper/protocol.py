@@ -1,8 +1,10 @@
-"""What a server and a keeper say to each other, and how it travels.
+"""Protocol between an exec-server and its keeper: JSON packets with file descriptors.
 
-Each message is one packet: a JSON object, with descriptors beside it. A message that is too big
-for a packet travels in a memory file, whose descriptor comes first. Requests carry an `id` and are
-answered in their order; what has no `id` is news.
+Theory of operation. The socket is AF_UNIX SOCK_SEQPACKET; each packet is one JSON object with
+descriptors attached (SCM_RIGHTS). A message larger than PACKET_BYTES_MAX is sent in a memfd, whose
+descriptor comes first. Requests carry an `id` and are answered in order; a message without an `id`
+is a notification. Invariants: a packet is sent whole or not at all; received descriptors are
+close-on-exec; a malformed packet closes the connection, never the keeper.
 
     hello {versions}                          -> {version, versions, pid}
     end {}                                    -> {is_ending}
@@ -13,20 +15,19 @@ answered in their order; what has no `id` is news.
     close_stdin {key}                         -> {}
     forget {key}                              -> {}
     hold {key, name} + a descriptor           -> {is_held}
-    news: exited {key, status}
+    notification: exited {key, status}, with the member `news`
 
-`hello` and `end` are the same in every version there will ever be, so that a server can always
-find out whom it met, and replace a keeper that holds nothing. `held` is {key, pid, status, holds}:
-`holds` names the descriptors beside the message, in their order. A keeper that gives processes
-limit numbers (`world.process_marks`) adds the `number`.
+`hello` and `end` are frozen for all versions, so that a server can always identify a keeper, and
+replace one that holds nothing. `held` is {key, pid, status, holds}: `holds` names the attached
+descriptors in order. A keeper that sets limit numbers (`world.process_marks`) adds `number`.
 
 Since version 2 `start` may carry an `entry` {program, namespaces, groups, carried, limits, fence,
-filter, shields, is_unprivileged, is_led}: the way into a place or a sandbox. Beside it come as many
-descriptors as `namespaces` and `groups` say, and one for each number in `carried`, under which the
-process finds it. A process that `is_led` leaves its terminal to one that it starts.
+filter, shields, is_unprivileged, is_led}, to enter a place or a sandbox. Attached are as many
+descriptors as `namespaces` and `groups` say, and one for each number in `carried`, which is its
+descriptor number in the process. With `is_led` the terminal belongs to a child of the process.
 
-Since version 3 a server may have a descriptor of its own held with a process (`hold`), under a name
-that takes the place of what had that name before. What its position says outlives the server.
+Since version 3 the keeper can hold a descriptor of the server with a process (`hold`), which
+replaces the previous one of that name. Its file position survives the server.
 """
 
 from __future__ import annotations
@@ -59,11 +60,11 @@ Packet = tuple[bytes, list[int]]
 
 
 class MalformedPacket(ValueError):
-    """What was received is not a message of this protocol."""
+    """A received packet is not valid in this protocol."""
 
 
 class KeeperName(NamedTuple):
-    """One keeper, told from all others that the machine has had since it was switched on."""
+    """Identity of a keeper, unique since boot: pid, start time and pid namespace."""
 
     pid: int
     started: int
@@ -74,12 +75,11 @@ class KeeperName(NamedTuple):
 
     @property
     def tag(self) -> int:
-        """The last bits (`TAG_BITS`) of all limit numbers that it gives (`exec.keeper.child`)."""
+        """The last `TAG_BITS` of all limit numbers of this keeper (`exec.keeper.child`)."""
         return crc32(str(self).encode("ascii"))
 
     @classmethod
     def own(cls) -> KeeperName:
-        """Our own name."""
         with open("/proc/self/stat", "rb") as file:
             # The name of the program stands in parentheses and may contain anything, also these.
             fields = file.read().rpartition(b") ")[2].split()
@@ -87,7 +87,7 @@ class KeeperName(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> KeeperName | None:
-        """The name that stands in a mark, if it is one."""
+        """Parse the name in a mark; None if it is not valid."""
         parts = name.split(".")
         if len(parts) != len(cls._fields) or not all(part.isdecimal() for part in parts):
             return None
@@ -95,12 +95,12 @@ class KeeperName(NamedTuple):
 
 
 def agreed(ours: Iterable[int], theirs: Iterable[int]) -> int | None:
-    """The newest version that both sides speak, if there is one."""
+    """Return the newest common version, None if there is none."""
     return max(set(ours) & set(theirs), default=None)
 
 
 def send(connection: socket.socket, message: Message, descriptors: Sequence[int] = ()) -> None:
-    """Send one message whole, or raise `BlockingIOError` and send nothing of it."""
+    """Send one message whole, or raise `BlockingIOError` and send nothing."""
     body, beside = _packed(message)
     try:
         socket.send_fds(connection, [body], [*beside, *descriptors])
@@ -109,9 +109,9 @@ def send(connection: socket.socket, message: Message, descriptors: Sequence[int]
 
 
 def packet(message: Message, descriptors: Sequence[int] = ()) -> Packet:
-    """One message to be sent later, with copies of its descriptors, for the sender to close.
+    """Encode a message to send later, with duplicated descriptors, which the sender closes.
 
-    Raises `OSError` if there is no room for those.
+    Raises `OSError` if they cannot be duplicated.
     """
     body, beside = _packed(message)
     try:
@@ -124,9 +124,9 @@ def packet(message: Message, descriptors: Sequence[int] = ()) -> Packet:
 
 
 def receive(connection: socket.socket) -> tuple[Message, list[int]] | None:
-    """One message with its descriptors, or None once the other side is gone.
+    """Receive one message with its descriptors; None at EOF.
 
-    Raises `BlockingIOError` if there is none yet, and `MalformedPacket` for anything else.
+    Raises `BlockingIOError` if there is none yet, and `MalformedPacket`.
     """
     try:
         # `socket.recv_fds` forgets its flags, and these must not be inherited by any child.
@@ -152,7 +152,7 @@ def receive(connection: socket.socket) -> tuple[Message, list[int]] | None:
 
 
 def text(message: Message, name: str) -> str:
-    """A member that must be text."""
+    """Return a string member; raises `MalformedPacket`."""
     value = message.get(name)
     if not isinstance(value, str):
         raise MalformedPacket(f"{name} is not text")
@@ -160,7 +160,7 @@ def text(message: Message, name: str) -> str:
 
 
 def number(message: Message, name: str) -> int:
-    """A member that must be a whole number."""
+    """Return an integer member; raises `MalformedPacket`."""
     value = message.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         raise MalformedPacket(f"{name} is not a number")
@@ -168,7 +168,7 @@ def number(message: Message, name: str) -> int:
 
 
 def texts(message: Message, name: str) -> list[str]:
-    """A member that must be a list of texts."""
+    """Return a list of strings; raises `MalformedPacket`."""
     value = message.get(name)
     if not isinstance(value, list):
         raise MalformedPacket(f"{name} is not a list")
@@ -176,7 +176,7 @@ def texts(message: Message, name: str) -> list[str]:
 
 
 def numbers(message: Message, name: str) -> list[int]:
-    """A member that must be a list of whole numbers."""
+    """Return a list of integers; raises `MalformedPacket`."""
     value = message.get(name)
     if not isinstance(value, list):
         raise MalformedPacket(f"{name} is not a list")
@@ -184,7 +184,7 @@ def numbers(message: Message, name: str) -> list[int]:
 
 
 def mapping(message: Message, name: str) -> Message:
-    """A member that must be an object."""
+    """Return an object member; raises `MalformedPacket`."""
     value = message.get(name)
     if not isinstance(value, dict):
         raise MalformedPacket(f"{name} is not an object")
@@ -192,14 +192,14 @@ def mapping(message: Message, name: str) -> Message:
 
 
 def close_all(descriptors: Iterable[int]) -> None:
-    """Close them, those that are closed already included."""
+    """Close descriptors, ignoring those that are closed already."""
     for descriptor in descriptors:
         with suppress(OSError):
             os.close(descriptor)
 
 
 def _packed(message: Message) -> Packet:
-    """A message as it travels: by itself, or in a memory file that is to be closed."""
+    """Encode a message: as packet body, or in a memfd for the caller to close."""
     body = _encoded(message).encode()
     if len(body) <= PACKET_BYTES_MAX:
         return body, []

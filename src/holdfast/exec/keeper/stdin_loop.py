@@ -1,4 +1,4 @@
-"""Write to the standard input of one process: in order, once, and never blocking anybody."""
+"""Write to the stdin of one process: in order, at most once per write id, without blocking."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _END_OF_TRANSMISSION = b"\x04"
 
 
 class WriteOutcome(StrEnum):
-    """What became of a write, in the words of the wire."""
+    """Result of a write, as on the wire."""
 
     ACCEPTED = "accepted"
     STDIN_CLOSED = "stdinClosed"
@@ -38,11 +38,11 @@ class _Pending:
 
 
 class StdinWriter:
-    """The standard input of one process.
+    """The stdin of one process, with a queue of writes.
 
-    A write is accepted once all of it is in the pipe or the terminal, where it survives us. Each
-    is noted when it begins and when it is done: the same id again is not written again, and one
-    that a server had begun when it died may or may not have happened.
+    A write is accepted once all of it is in the pipe or terminal, where it survives us. Its begin
+    and end are recorded: a repeated id is not written again, and one that a server had begun when
+    it died has an unknown outcome.
     """
 
     def __init__(self, file: int, kept: KeptProcess | None) -> None:
@@ -60,10 +60,9 @@ class StdinWriter:
 
     @classmethod
     def open(cls, directory: Path, kept: KeptProcess | None) -> Self | None:
-        """The input of a new process, or of one that a former server wrote to, if it has any.
+        """Open the stdin of a new or adopted process; None if it has none.
 
-        What was written before is known even if nothing can be written any more, because the
-        process has ended and been reaped (None).
+        Write ids of an exited and reaped process (None) are still known.
         """
         flags = os.O_RDWR | os.O_CLOEXEC
         try:
@@ -80,11 +79,11 @@ class StdinWriter:
             raise
 
     async def write(self, write_id: str, data: bytes) -> WriteOutcome:
-        """Write this once, after everything before it; waits while the process does not read.
+        """Write data once, after all queued writes; waits while the process does not read.
 
-        Raises `OutcomeUnknown` if a server died while it was at it, `InputFull` if too much waits
-        already, and a disk failure if it could not be noted. In the latter two cases nothing was
-        written. A write whose caller is cancelled goes on.
+        Raises `OutcomeUnknown` if a server died during this write, `InputFull` if the queue is
+        full, and a disk failure if the write id could not be recorded; in the latter two cases
+        nothing was written. Cancelling the caller does not cancel the write.
         """
         if found := next((each for each in self._pending if each.write_id == write_id), None):
             return await asyncio.shield(found.outcome)
@@ -97,7 +96,7 @@ class StdinWriter:
                 return await asyncio.shield(self._queued(write_id, data))
 
     async def close(self) -> None:
-        """End the input after all that is queued: no writer is left, or the terminal says ^D."""
+        """Close stdin after the queue: EOF for a pipe, ^D for a terminal."""
         if self._pending:
             await asyncio.wait([self._pending[-1].outcome])
         if self._kept is None:
@@ -109,7 +108,7 @@ class StdinWriter:
             await self._kept.close_stdin()
 
     def release(self) -> None:
-        """Let go of the descriptors; what is queued will not be written. May be called again."""
+        """Close the descriptors and drop the queue; idempotent."""
         self._let_go()
         if self._file >= 0:
             os.close(self._file)
@@ -130,7 +129,7 @@ class StdinWriter:
         return outcome
 
     def _flush(self) -> None:
-        """Write until the process has no room; go on when it has."""
+        """Write until the pipe is full; the event loop continues."""
         while self._pending:
             first = self._pending[0]
             try:
@@ -146,7 +145,7 @@ class StdinWriter:
         self._loop.remove_writer(self._fd)
 
     def _push(self, first: _Pending) -> bool:
-        """Write what the process has room for; say whether that was all of it."""
+        """Write what fits; returns whether the whole write is done."""
         if first.slot is None:
             first.slot = self._noted_begin(first.write_id)
         while first.rest:
@@ -189,4 +188,4 @@ class StdinWriter:
 
 
 class _StdinGone(Exception):
-    """The process cannot be written to any more."""
+    """The read end of stdin is closed."""

@@ -1,7 +1,7 @@
-"""Decide whether input has to be written, was written, or may have been.
+"""Log of stdin write ids: whether a write is new, done, or was interrupted by a crash.
 
-The file of a process's writes has a fixed number of places, used in turn. A write takes the next
-one when it begins, and marks it when it is done; the oldest is forgotten for it.
+The log file has a fixed number of slots, used in turn. A write takes the next slot when it begins,
+and marks it when it is done; the oldest id is overwritten.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SUM = struct.Struct("<I")
 
 
 class WriteState(IntEnum):
-    """How far a write has come."""
+    """Progress of a write."""
 
     BEGUN = 1
     DONE = 2
@@ -30,7 +30,7 @@ class WriteState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What stands in one place of the file, and where that is."""
+    """One slot of the log file."""
 
     ordinal: int
     digest: bytes
@@ -38,17 +38,15 @@ class Slot:
 
     @property
     def offset(self) -> int:
-        """Where it stands in the file."""
         return self.ordinal % SLOTS * SLOT_BYTES
 
     def pack(self) -> bytes:
-        """The bytes that stand there."""
         body = _SLOT.pack(self.ordinal, self.digest, self.state)
         return body + _SUM.pack(crc32(body))
 
 
 class WriteLog:
-    """The last writes of one process, by their ids."""
+    """The latest write ids of one process."""
 
     def __init__(self, file: bytes = b"") -> None:
         found = sorted(_slots(file), key=lambda slot: slot.ordinal)
@@ -56,12 +54,12 @@ class WriteLog:
         self._next = found[-1].ordinal + 1 if found else 0
 
     def look(self, write_id: str) -> WriteState | None:
-        """How far this write has come; None if it is new, or was forgotten long ago."""
+        """Return the state of a write id; None if it is new, or was overwritten."""
         slot = self._known.get(_digest(write_id))
         return None if slot is None else slot.state
 
     def begin(self, write_id: str) -> Slot:
-        """A new write begins: what to put into the file before its first byte is written."""
+        """Begin a write; returns the slot to write to the file before the first byte of data."""
         slot = Slot(self._next, _digest(write_id), WriteState.BEGUN)
         self._next += 1
         self._known[slot.digest] = slot
@@ -70,11 +68,13 @@ class WriteLog:
         return slot
 
     def withdraw(self, begun: Slot) -> None:
-        """It could not be put into the file, and was not written."""
+        """Undo `begin` of a write whose slot could not be written to the file."""
         del self._known[begun.digest]
 
     def finish(self, begun: Slot) -> Slot:
-        """It is done: what to put into the file before anybody is told so."""
+        """Finish a write; returns the slot to write to the file before the caller gets the
+        result.
+        """
         slot = self._known[begun.digest] = Slot(begun.ordinal, begun.digest, WriteState.DONE)
         return slot
 

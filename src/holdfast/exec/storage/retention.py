@@ -1,8 +1,8 @@
-"""Keep what a process has put out in files, from which it is read again as often as needed.
+"""Retained output of a process: stream files and their index.
 
-No byte is ever only in our memory: the kernel moves output from the pipe into the file of its
-stream (`splice`), and what the index does not cover yet is found there by whoever opens it next.
-Nothing is synced: output outlives any process, and after a power cut its process is gone too.
+No byte exists only in our memory: `splice` moves output from the pipe into the stream file, and the
+next server indexes what is past the end of the index. Nothing is fsynced: output outlives any
+process of ours, and after a power loss its process is gone too.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _RECORDS_AT_ONCE = 128
 
 
 class OutputFiles:
-    """The files of one process: one for each stream, and the index over them.
+    """Stream files of one process, and the index over them.
 
-    Whoever opens them is the only one who writes to them. A record that could not be written is
-    written again with the next, so that a full disk loses nothing. `positions` are descriptors of
-    the streams' rings, as the keeper held them.
+    The opener is the only writer. A record that could not be written is written again with the next
+    one, so that a full disk loses nothing. `positions` are the descriptors of ring positions that
+    the keeper holds.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class OutputFiles:
 
     @classmethod
     def found(cls, directory: Path, end: EndRecord | None = None) -> OutputFiles:
-        """What was kept of a process that nobody holds any more."""
+        """Open the files of a process that no keeper holds any more."""
         has_pipes = any(
             (directory / each).exists() for each in (OutputStream.STDOUT, OutputStream.STDERR)
         )
@@ -100,26 +100,26 @@ class OutputFiles:
 
     @property
     def first(self) -> int:
-        """The oldest number that is still kept, or the next one if none is."""
+        """The oldest retained sequence number, or the next one if nothing is retained."""
         return self._header.first
 
     @property
     def cost(self) -> int:
-        """How many bytes are kept, those of the index included."""
+        """Retained bytes, index included."""
         return self.position.cost - self._dropped_cost
 
     def cost_from(self, seq: int) -> int:
-        """How many bytes are kept from a number on, which is kept, those of the index included."""
+        """Return the retained bytes from a sequence number on, index included."""
         return self.position.cost - self._cost_before(max(seq, self.first))
 
     @property
     def bytes_max(self) -> int:
-        """How much can be kept: there is no end to it where no stream is in a ring."""
+        """Capacity in bytes; unbounded if no stream is a ring."""
         rings = [limit_of(file.ring) for file in self.files if file.ring]
         return min(rings, default=sys.maxsize)
 
     def place(self, stream: int) -> SpliceTarget:
-        """Where the next output of a stream goes; its file is made if it is missing."""
+        """Return where `splice` writes the next output of a stream; creates its file if missing."""
         if stream in self.unwritten:
             self._index.settle()
             self.files[stream].make()
@@ -127,7 +127,7 @@ class OutputFiles:
         return self.files[stream].place()
 
     def cover(self) -> bool:
-        """Bring all output in the files into the index; say whether there was any."""
+        """Index all output in the files; returns whether there was any."""
         sizes = [file.size for file in self.files] + [0] * (2 - len(self.files))
         records, position, run = uncovered_records(self.position, (sizes[0], sizes[1]))
         cost, is_new = self.position.cost, self._append(records, position)
@@ -136,7 +136,7 @@ class OutputFiles:
         return is_new
 
     def begin_ring(self, stream: int, ring: int, position: int) -> None:
-        """Keep a stream in a ring from now on, whose position somebody holds who outlives us.
+        """Convert a stream file to a ring, whose position descriptor the keeper holds too.
 
         Owns the descriptor, unless it raises `OSError`.
         """
@@ -150,10 +150,7 @@ class OutputFiles:
         self.files[stream].begin_ring(ring, position)
 
     def note_exit(self, status: int, *, is_last: bool = False) -> None:
-        """Write down how the process ended; only the first time counts.
-
-        If that is the last thing to happen, its close is written down with it.
-        """
+        """Record the exit status, once; with `is_last` the close too."""
         if self.position.exit_seq is None:
             self._note_end(status, is_closed=is_last)
             self._put_exit(status)
@@ -161,7 +158,7 @@ class OutputFiles:
                 self._put_closed()
 
     def note_closed(self) -> None:
-        """Write down that there will be no more; only the first time counts."""
+        """Record the close, once."""
         at = self.position
         if not at.is_closed:
             assert at.exit_status is not None, "what is closed has ended"
@@ -169,9 +166,9 @@ class OutputFiles:
             self._put_closed()
 
     def events(self, after_seq: int, bytes_max: int | None, count_max: int) -> Iterator[Event]:
-        """What happened after a number and is still kept, in order.
+        """Yield the retained events after a sequence number, in order.
 
-        The first piece of output is always there, then those that `bytes_max` has room for.
+        The first piece of output is always included, then as many as fit into `bytes_max`.
         """
         for run, pieces in self.runs(after_seq, bytes_max, count_max, piece_memory()):
             for seq, piece in pieces:
@@ -180,9 +177,9 @@ class OutputFiles:
     def runs(
         self, after_seq: int, bytes_max: int | None, count_max: int, memory: memoryview
     ) -> Iterator[tuple[RecordRun, Pieces]]:
-        """The same in runs, each piece read when it is asked for, which must be at once.
+        """Yield the same as runs, whose pieces are read lazily into `memory`.
 
-        It is read into `memory`, over those before it.
+        Each piece must be used before the next is read, which overwrites it.
         """
         seq = max(after_seq + 1, self.first)
         end = min(self.position.next_seq, seq + count_max)
@@ -198,7 +195,9 @@ class OutputFiles:
                 seq, room, is_begun = run.last_seq + 1, room - size, is_begun or size > 0
 
     def drop(self, bytes_max: int, before: int | None) -> None:
-        """Drop the oldest until the rest fits, but nothing from `before` on."""
+        """Drop the oldest output until the rest fits into `bytes_max`, but nothing from
+        `before` on.
+        """
         most = self.position.next_seq if before is None else before
         if most <= self.first:
             return
@@ -220,18 +219,18 @@ class OutputFiles:
         self._index.release_descriptor()
 
     def close(self) -> None:
-        """Let go of the files; may be called again."""
+        """Close the files; idempotent."""
         for file in self.files:
             file.close()
         self._index.close()
 
     def remove(self) -> None:
-        """Let go of the files and delete them, with all that stands beside them."""
+        """Close the files and remove their directory."""
         self.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _pieces(self, run: RecordRun, memory: memoryview) -> Pieces:
-        """Read what a run is about, no more at a time than stays in the nearest caches."""
+        """Read the output of a run in blocks that fit the CPU caches."""
         read, offset, left = self.files[run.stream].read, run.offset, run.size
         begin = end = 0
         for seq, length in enumerate(run.lengths, start=run.first_seq):
@@ -245,7 +244,7 @@ class OutputFiles:
             file.drop(start, step)
 
     def _note_end(self, status: int, *, is_closed: bool) -> None:
-        """Write the end down where it outlives us, unless that is the index itself."""
+        """Record the end where it survives us, unless the index itself is a file."""
         if self._end is None:
             self._index.settle()
         elif not self._index.is_settled:
@@ -267,7 +266,7 @@ class OutputFiles:
         self._append(record.pack(), self.position.after(record))
 
     def _append(self, records: bytes, position: IndexPosition) -> bool:
-        """Write records in one go; if they did not fit whole, none of them is there."""
+        """Write records with one call; if it is short, none of them counts."""
         if records:
             self._index.write(records, self.position.next_seq * RECORD_BYTES)
         self.position = position
@@ -288,7 +287,7 @@ class OutputFiles:
         return read_cost(self._index.read(RECORD_BYTES, seq * RECORD_BYTES), seq)
 
     def _runs_at(self, seq: int, count: int, bytes_max: int, *, is_begun: bool) -> list[RecordRun]:
-        """What records are about, as far as there is room; the newest are known without a read."""
+        """Return runs from the cache of recent output, else from the index file."""
         found = self._recent.parts(seq, count, bytes_max=bytes_max, is_begun=is_begun)
         if found is not None:
             return found

@@ -1,4 +1,20 @@
-"""Move the output of one process into its files as it comes, and tell of it afterwards."""
+"""Move the output of one process into its stream files as it arrives, and notify listeners.
+
+Theory of operation:
+
+    pipe ──splice──▶ stream file ──cover()──▶ index record ──▶ listeners (OutputSender)
+    pty  ──splice──▶ keeper's pipe ──splice──▶ stream file ...
+
+    drawing ──limit reached, output still needed──▶ paused (AWAITS_READER) ──keep_from──▶ drawing
+       │    ──far ahead of the reader──▶ delayed by _AHEAD_WAIT ──timer or keep_from──▶ drawing
+       └────OSError (disk full)──▶ stalled ──retry every _TRY_AGAIN s──▶ drawing
+
+Order, which survives SIGKILL at any point: (1) bytes are in the stream file, (2) their record is in
+the index, (3) listeners are notified. Exit comes after output that the process wrote before it;
+close is last, after EOF of every stream. At the limit the oldest output is dropped, but never from
+`keep_from` on: instead reading pauses, the pipe fills, and the process blocks in `write`
+(backpressure). After the close all descriptors are released.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +36,6 @@ from holdfast.exec.storage.stream_file import STEPS, EndRecord, ring_for
 from holdfast.failures import Failure
 from holdfast.world import disk_failure
 
-# Make rings of the files of streams that pour, once the keeper holds their positions.
-
 RING_TASK = "exec ring"
 
 _PART = 4  # of the limit: who has put out so much will go on
@@ -29,12 +43,12 @@ _LIMIT_LEAST = 16 * 2**20  # below it a ring would take more than what it keeps
 
 
 class RingConversion:
-    """The streams of one process whose files still grow.
+    """Converts growing stream files with much output to ring buffers.
 
-    To write over pages that are there costs half of what new ones do. But a file that grows tells
-    a server by its length how much the last one had moved into it when it was killed; for a ring
-    the position of a descriptor does, which must be the keeper's before anything is moved by it.
-    Where the keeper or the disk refuses, the file goes on growing.
+    Overwriting existing pages costs half of allocating new ones. A growing file tells the next
+    server by its length how much was moved before a crash; for a ring the file position of a
+    descriptor does, which the keeper must hold before anything is moved through it. If the keeper
+    or the disk refuses, the file keeps growing.
     """
 
     def __init__(self, retained: OutputFiles, kept: KeptProcess | None, bytes_max: int) -> None:
@@ -46,7 +60,7 @@ class RingConversion:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def look(self) -> None:
-        """Make rings of what has grown enough; the keeper is asked meanwhile."""
+        """Start converting files that have grown enough; asks the keeper in a task."""
         for stream in tuple(self._growing):
             if self._retained.files[stream].size > self._enough:
                 self._growing.discard(stream)
@@ -56,7 +70,7 @@ class RingConversion:
                     task.add_done_callback(self._tasks.discard)
 
     def close(self) -> None:
-        """Make no more."""
+        """Cancel conversions."""
         self._growing.clear()
         for task in self._tasks:
             task.cancel()
@@ -88,11 +102,11 @@ _AHEAD_WAIT = 0.05
 
 
 class Retention:
-    """What one process puts out, kept in order and in files, until it is dropped or removed.
+    """Retains the output of one process in files until it is dropped or removed.
 
-    Output, exit and close share one sequence of numbers. Whoever listens is told after the index
-    has the news. At the limit the oldest output is dropped; but while somebody has still to be
-    told of it (`keep_from`), nothing more is taken from the process instead, which then waits.
+    Output, exit and close share one sequence. Listeners are notified after the index record is
+    written. At the limit the oldest output is dropped, except what `keep_from` protects: then the
+    process waits.
     """
 
     def __init__(
@@ -128,11 +142,10 @@ class Retention:
         is_needed: bool = False,
         end: EndRecord | None = None,
     ) -> Self:
-        """Keep a new process, one that a former server kept, or (None) what is left of one.
+        """Retain a new process, an adopted one, or (None) the files of one that has ended.
 
-        Takes the process's output descriptors, and moves what comes from now on. If it `is_needed`
-        nothing is dropped until `keep_from` says what may be. With an `end` to note, one that says
-        nothing gets no files.
+        Takes the output descriptors of the process. If it `is_needed` nothing is dropped until
+        `keep_from` is called. With an `end` record, a process without output gets no files.
         """
         if kept is None:
             return cls(OutputFiles.found(directory, end), [], bytes_max)._begun()
@@ -145,37 +158,37 @@ class Retention:
 
     @property
     def next_seq(self) -> int:
-        """The number that the next event will have."""
+        """Sequence number of the next event."""
         return self._retained.position.next_seq
 
     @property
     def first_retained(self) -> int:
-        """The oldest number that is still kept."""
+        """Oldest retained sequence number."""
         return self._retained.first
 
     @property
     def exit_status(self) -> int | None:
-        """How the process ended, once that is in the index."""
+        """Exit status, once it is in the index."""
         return self._retained.position.exit_status
 
     @property
     def exit_seq(self) -> int | None:
-        """The number of its exit, once it has one."""
+        """Sequence number of the exit event, once there is one."""
         return self._retained.position.exit_seq
 
     @property
     def closed_seq(self) -> int | None:
-        """The number of its close, which is the last, once it has one."""
+        """Sequence number of the close event, once there is one."""
         return self.next_seq - 1 if self.is_closed else None
 
     @property
     def is_closed(self) -> bool:
-        """Whether it has ended and all its output is in the index."""
+        """Whether the process has exited and all its output is in the index."""
         return self._retained.position.is_closed
 
     @property
     def waits_for(self) -> str | None:
-        """What keeps the process waiting: a failure of the disk, by its code, or its reader."""
+        """Why the process is blocked: the code of a disk failure, or AWAITS_READER."""
         if self.stalled is not None:
             return self.stalled.code
         is_held = not self._is_drawing and self._step is None
@@ -183,48 +196,48 @@ class Retention:
         return AWAITS_READER if is_held and is_open else None
 
     def listen(self, told: Callable[[], None]) -> None:
-        """Call this, from the loop and without arguments, whenever there are new events."""
+        """Call back, in the event loop and without arguments, whenever there are new events."""
         self._listeners.append(told)
 
     def unlisten(self, told: Callable[[], None]) -> None:
-        """Call it no more."""
+        """Remove a callback."""
         self._listeners.remove(told)
 
     def events(
         self, after_seq: int, bytes_max: int | None, *, count_max: int = _EVENTS_MAX
     ) -> list[Event]:
-        """What happened after a number, in order and without holes, from the oldest kept on.
+        """Return the retained events after a sequence number, in order and without holes.
 
-        The first piece of output is always there, then those that `bytes_max` has room for.
+        The first piece of output is always included, then as many as fit into `bytes_max`.
         """
         return list(self._retained.events(after_seq, bytes_max, count_max))
 
     def runs(
         self, after_seq: int, bytes_max: int | None, *, count_max: int, memory: memoryview
     ) -> Iterator[tuple[RecordRun, Pieces]]:
-        """The same in runs, each piece read when it is asked for, which must be at once.
+        """Yield the same as runs, whose pieces are read lazily into `memory`.
 
-        It is read into `memory`, over those before it.
+        Each piece must be used before the next is read, which overwrites it.
         """
         return self._retained.runs(after_seq, bytes_max, count_max, memory)
 
     def keep_from(self, seq: int | None, *, is_followed: bool = True) -> None:
-        """Drop nothing from this number on, for somebody has not been told; None: nobody asks.
+        """Protect events from this sequence number on against dropping; None protects nothing.
 
-        While it `is_followed` somebody is there to be told.
+        `is_followed`: a client is connected and reads.
         """
         self._needed, self._is_followed = seq, is_followed
         if not self._is_drawing and self._timer is None:
             self._work(self._go_on)
 
     def mark_lost(self, status: int) -> None:
-        """Note that the process has ended and nothing will follow, for its keeper is gone."""
+        """Record the end of a process whose keeper is gone: no output can follow."""
         for source in self._sources:
             self._stop(source)
         self._exited(status)
 
     def close(self) -> None:
-        """Let go of every descriptor; the files stay. May be called again."""
+        """Close every descriptor; the files stay. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
         self._go_at_once()
@@ -234,7 +247,7 @@ class Retention:
         self._retained.close()
 
     def remove(self) -> None:
-        """Let go of everything and delete it."""
+        """Close everything and delete the files."""
         self.close()
         self._retained.remove()
 
@@ -243,7 +256,7 @@ class Retention:
         return self
 
     def _take_over(self) -> None:
-        """Begin with what is there: in the files, in the pipes, between terminal and file."""
+        """Start with what is in the files, in the pipes, and between terminal and file."""
         self._retained.cover()
         self._draw_and_make_room(*self._sources)
 
@@ -252,7 +265,7 @@ class Retention:
         self._work(self._note_exit)
 
     def _go_on(self) -> None:
-        """Take up drawing again; the loop need not say that what was left is there."""
+        """Resume reading; output that is already in the pipe triggers no new event of the loop."""
         if self._step is not None and not self._is_far_ahead():
             self._draw(*self._sources)
         self._make_room()
@@ -264,7 +277,7 @@ class Retention:
             self._note_end()
 
     def _work(self, step: Callable[[], None]) -> None:
-        """Do one step and tell of what it brought; if the disk refuses, try again later."""
+        """Run one step and notify listeners; after a disk failure retry later."""
         before = self.next_seq
         try:
             step()
@@ -280,7 +293,7 @@ class Retention:
                 told()
 
     def _finish(self) -> None:
-        """Keep no descriptor of a process whose exit and end of output are in the index."""
+        """Release the descriptors of a process whose exit and close are in the index."""
         self._is_finished = True
         self._go_at_once()
         self._rings.close()
@@ -298,7 +311,7 @@ class Retention:
         self._make_room()
 
     def _draw(self, *sources: SpliceSource) -> None:
-        """Move what they hold into their files and then into the index, and note an end."""
+        """Move the output of these sources into their files and the index, and record an end."""
         for source in sources:
             if not source.is_ended:
                 self._draw_one(source)
@@ -317,7 +330,7 @@ class Retention:
             self._retained.cover()
 
     def _moved(self, source: SpliceSource) -> int | None:
-        """Move what a source holds; its file is made once there is something for it."""
+        """Move output of one source; its file is created when there is the first output."""
         if source.stream in self._retained.unwritten and not (held := source.held()):
             return held
         return source.move(self._retained.place(source.stream))
@@ -330,10 +343,10 @@ class Retention:
                 self._retained.note_closed()
 
     def _make_room(self) -> None:
-        """Drop the oldest at the limit; where that is not allowed, draw no more until it is.
+        """Drop the oldest output at the limit; if it is still needed, pause reading.
 
-        Whoever is told of the output is not left far behind: what it takes then is still at hand,
-        and it can take it while we wait. If it does not, drawing goes on, a step at a time.
+        Reading also pauses while it is far ahead of the reader, whose next output is then still in
+        the CPU caches. If the reader is slow, reading goes on step by step.
         """
         self._go_at_once()
         self._rings.look()

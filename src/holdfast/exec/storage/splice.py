@@ -1,4 +1,4 @@
-"""Have the kernel move output: from a pipe into a file, and from a terminal into a pipe."""
+"""Move output with `splice(2)`: from a pipe into a file, from a terminal into a pipe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HERE_AND_NOW = getattr(os, "SPLICE_F_NONBLOCK", 0)
 
 
 class SpliceTarget(NamedTuple):
-    """Where the next output goes: into a file, there or where it stands, and no more than this."""
+    """Where `splice` writes: descriptor, offset (None: its file position), and bytes at most."""
 
     file: int
     offset: int | None
@@ -26,7 +26,7 @@ class SpliceTarget(NamedTuple):
 
 
 def move(source: int, place: SpliceTarget) -> int | None:
-    """Move what a pipe holds to this place; None if nothing can be moved now, 0 at its end."""
+    """Move the content of a pipe; returns bytes, None if nothing can be moved now, 0 at EOF."""
     if not place.room:
         return None
     try:
@@ -38,7 +38,7 @@ def move(source: int, place: SpliceTarget) -> int | None:
 
 
 def move_terminal(master: int, pipe: int) -> int | None:
-    """Move what a terminal shows into a pipe; None if there is nothing new, 0 at its end."""
+    """Move terminal output into a pipe; returns bytes, None if there is nothing new, 0 at EOF."""
     try:
         return os.splice(master, pipe, MOVE_BYTES_MAX, flags=_HERE_AND_NOW)
     except BlockingIOError:
@@ -50,19 +50,17 @@ def move_terminal(master: int, pipe: int) -> int | None:
 
 
 def enlarge_pipe(pipe: int) -> None:
-    """Let a pipe hold what one move takes; a user who has used up their share keeps the default."""
+    """Set the pipe buffer to the size of one move; past the user's pipe quota the default stays."""
     if sys.platform == "linux":
         with suppress(PermissionError):
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, MOVE_BYTES_MAX)
 
 
-# The streams of one process, each of which the kernel moves into a file.
-
 _FULL = 64 * 2**10  # what a pipe holds unless it was told otherwise
 
 
 class SpliceSource:
-    """One stream of a process: a pipe whose content goes into a file."""
+    """One output stream of a process: a pipe that is spliced into a file."""
 
     has_stages = False
 
@@ -72,7 +70,9 @@ class SpliceSource:
         os.set_blocking(fd, False)
 
     def held(self) -> int | None:
-        """Whether anything is there, as `move` says it: None means not now, 0 never again."""
+        """Poll for data, with the results of `move`: 1 if there is any, None if not now, 0 at
+        EOF.
+        """
         look = select.poll()
         look.register(self.fd, select.POLLIN)
         ready = look.poll(0)
@@ -81,7 +81,7 @@ class SpliceSource:
         return 1 if ready[0][1] & select.POLLIN else 0
 
     def move(self, place: SpliceTarget) -> int | None:
-        """Move what is there; None if there is nothing now, 0 if there never will be."""
+        """Move what is there; returns bytes, None if there is nothing now, 0 at EOF."""
         moved = move(self.fd, place)
         if moved is not None and moved >= _FULL and not self._is_wide:
             self._is_wide = True
@@ -89,15 +89,14 @@ class SpliceSource:
         return moved
 
     def close(self) -> None:
-        """Let go of it."""
         self.is_ended = True
         os.close(self.fd)
 
 
 class TerminalSource(SpliceSource):
-    """A terminal, whose output can only be moved into a pipe, and from there into a file.
+    """A terminal, which can be spliced only into a pipe, and from there into a file.
 
-    That pipe is the keeper's, so that what is in it survives us; it is always emptied first.
+    The keeper owns that pipe, so that its content survives a server; it is always emptied first.
     """
 
     has_stages = True
@@ -109,11 +108,11 @@ class TerminalSource(SpliceSource):
         os.set_blocking(pipe_in, False)
 
     def held(self) -> int | None:
-        """Something, as far as one can know: it may be in the terminal or in the pipe."""
+        """Return 1: data may be in the terminal or in the pipe."""
         return 1
 
     def move(self, place: SpliceTarget) -> int | None:
-        """Move what is in the pipe; if that is empty, what the terminal has for it, too."""
+        """Move the content of the pipe; if it is empty, refill it from the terminal first."""
         moved = move(self._pipe_out, place)
         if moved is not None:
             return moved
@@ -127,7 +126,7 @@ class TerminalSource(SpliceSource):
 
 
 def sources_of(kept: KeptProcess) -> list[SpliceSource]:
-    """The output of a process, from now on ours to take; the terminal itself stays shared."""
+    """Take the output descriptors of a process; the terminal stays shared."""
     if kept.is_terminal:
         master, ends = kept.copy("pty"), (kept.take("pipe_out"), kept.take("pipe_in"))
         assert master is not None and ends[0] is not None and ends[1] is not None, "it is new"

@@ -1,12 +1,11 @@
-"""The file of one stream: it grows, or it is a ring in which the newest stands.
+"""File of one output stream, growing or a ring buffer, and the index file.
 
-A file that grows says by its length how much was moved into it when its server was killed. A ring
-does not; there the position of a descriptor does, which the keeper holds too. Up to its first
-turn a ring is the same as a file that grows, so that one can become the other at any time.
+The length of a growing file tells how much was moved into it when its server was killed. For a ring
+the file position of a descriptor does, which the keeper holds too. Before it wraps, a ring equals a
+growing file, so that a file can become a ring at any time.
 
-Keep the index of one process, in memory until there is output to find.
-
-Most processes say nothing or end soon, and a new file costs more than all else about them.
+The index stays in memory until there is output: most processes write nothing or end soon, and
+creating a file costs more than everything else about them.
 """
 
 from __future__ import annotations
@@ -24,14 +23,12 @@ from typing import TypeVar
 from holdfast.exec.output_index import CHUNK_BYTES_MAX, RING_UNIT
 from holdfast.exec.storage.splice import MOVE_BYTES_MAX, SpliceTarget
 
-# Give the disk back what stands in a part of a file, whose length stays.
-
 _KEEP_SIZE_AND_PUNCH = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 _LIBC = ctypes.CDLL(None)
 
 
 def punch(file: int, start: int, end: int) -> None:
-    """Punch a hole there; where that cannot be done, it is only not read."""
+    """Punch a hole with `fallocate`, keeping the file length; does nothing if unsupported."""
     if end > start:
         with suppress(AttributeError):  # there is no such call on this system
             _LIBC.fallocate(
@@ -48,30 +45,27 @@ _Result = TypeVar("_Result")
 
 
 def ring_for(bytes_max: int) -> int:
-    """How long a ring must be to keep so many bytes, as they are dropped; 0 if none can be."""
+    """Return the ring size in bytes to retain `bytes_max`; 0 if too large."""
     needed = bytes_max + bytes_max // STEPS + 2 * _SLACK
     ring = -(-needed // RING_UNIT) * RING_UNIT
     return ring if ring <= _RING_BYTES_MAX else 0
 
 
 def limit_of(ring: int) -> int:
-    """How many bytes a ring can keep for sure: what `ring_for` was asked for, or a little more."""
+    """Return how many bytes a ring is guaranteed to retain: the inverse of `ring_for`."""
     return (ring - 2 * _SLACK) * STEPS // (STEPS + 1)
 
 
 def piece_memory() -> memoryview:
-    """Memory to read a piece of output into, again and again.
-
-    It begins with a page, where the kernel copies to fastest; what is not used is not there.
-    """
+    """Return a reusable page-aligned buffer for one chunk; the kernel copies to pages fastest."""
     return memoryview(mmap.mmap(-1, CHUNK_BYTES_MAX))
 
 
 class StreamFile:
-    """What one stream has put out, counted from its beginning, as far as it is kept.
+    """Retained output of one stream, addressed by its offset since the start of the process.
 
-    `position` is a descriptor of a ring, as the keeper holds it; whoever made this closes it by
-    `close`. A new file costs much, and many streams never say anything: it is made when needed.
+    `position` is the descriptor of a ring's position, which the keeper holds too; `close` closes
+    it. The file is created on first use.
     """
 
     def __init__(self, path: str, position: int | None = None) -> None:
@@ -88,13 +82,12 @@ class StreamFile:
         self._kept_from = self._punched = 0
 
     def make(self) -> None:
-        """Make the file if it is missing."""
         if not self.is_there:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self.is_there = True
 
     def place(self) -> SpliceTarget:
-        """Where its next output goes; what is still kept is never written over."""
+        """Return where `splice` writes next; never overwrites retained output."""
         if not self.ring:
             return SpliceTarget(self._file, self.size)
         assert self._position is not None, "whoever moves into a ring has its position"
@@ -107,20 +100,17 @@ class StreamFile:
         )
 
     def grew(self, count: int) -> None:
-        """Learn that output was moved to that place."""
+        """Count bytes that were moved to that target."""
         self.size += count
 
     def read(self, memory: memoryview, offset: int) -> int:
-        """Fill memory with what it has put out from there on, which must be kept.
-
-        Returns how much that is.
-        """
+        """Read retained output at an offset into memory; returns the number of bytes."""
         return self._with_file(lambda file: self._read(file, memory, offset))
 
     def drop(self, end: int, step: int) -> None:
-        """Keep nothing before this any more, and give what is before a step back to the disk.
+        """Drop output before `end`, and punch holes in multiples of `step`.
 
-        In large steps, for the page cache is kept in large pieces, too. A ring is written over.
+        Steps are large, because the page cache uses large folios. A ring is overwritten instead.
         """
         self._kept_from = end
         last = end // step * step
@@ -129,30 +119,30 @@ class StreamFile:
         self._punched = last
 
     def take_up_ring(self, ring: int, covered: int) -> None:
-        """Go on with a ring of which so much was covered; the rest is told by its position."""
+        """Continue a ring of which `covered` bytes are indexed; its position tells the rest."""
         self.ring, self.size = ring, covered
         if self._position is not None:
             self.size += (os.lseek(self._position, 0, os.SEEK_CUR) - covered) % ring
 
     def opened_again(self) -> int:
-        """A new descriptor, with a position of its own; the caller closes it."""
+        """Open a new descriptor, with its own file position; the caller closes it."""
         return os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
 
     def begin_ring(self, ring: int, position: int) -> None:
-        """Be a ring from now on, and own the descriptor of its position, which is our size."""
+        """Become a ring; owns the position descriptor from now on."""
         if self._position is not None:  # a former server was killed before it could begin
             os.close(self._position)
         self.ring, self._position = ring, position
 
     def release_descriptors(self) -> None:
-        """Close the descriptors: nothing more is moved here, and each read opens the file."""
+        """Close the descriptors: nothing more is written, and each read opens the file."""
         for file in (self._file, -1 if self._position is None else self._position):
             if file >= 0:
                 os.close(file)
         self._file, self._position = -1, None
 
     def close(self) -> None:
-        """Let go of the file; may be called again."""
+        """Close the file; idempotent."""
         self.release_descriptors()
         self.is_there = False
 
@@ -178,10 +168,10 @@ class StreamFile:
 
 @dataclass(frozen=True, slots=True)
 class EndRecord:
-    """How a process ended that has said nothing, as it is written down beside its index.
+    """Where the end of a process without an index file is recorded.
 
-    `note` writes it down, with whether all is closed, before anybody is told; `note_rings` that
-    its output is in rings, which no server of before can read.
+    `note` records exit status and close before any client is notified; `note_rings` that its output
+    is in rings, which older servers cannot read.
     """
 
     note: Callable[[int, bool], None]
@@ -191,7 +181,7 @@ class EndRecord:
 
 
 class IndexFile:
-    """The bytes of one index, in its file once there is one."""
+    """The bytes of an index, in memory until it has a file."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -206,13 +196,12 @@ class IndexFile:
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
         if not self.is_settled:
             return len(self._memory)
         return self._with_file(lambda file: os.fstat(file).st_size)
 
     def read(self, size: int, place: int) -> bytes:
-        """What stands there, as far as it goes."""
+        """Return the bytes at an offset, fewer at the end."""
         if self.is_settled:
             begin = place - self._last_place
             if begin >= 0 and begin + size <= len(self._last):
@@ -221,7 +210,7 @@ class IndexFile:
         return bytes(self._memory[place : place + size])
 
     def write(self, data: bytes, place: int) -> None:
-        """Put this there whole, or raise `OSError`."""
+        """Write all bytes at an offset; raises `OSError`."""
         if not self.is_settled:
             self._memory[place : place + len(data)] = data
             return
@@ -231,7 +220,7 @@ class IndexFile:
         self._last, self._last_place = data, place
 
     def settle(self) -> None:
-        """Have it in its file from now on, with the directory of that; may be called again."""
+        """Create the file and its directory, and write the index to it; idempotent."""
         if self.is_settled:
             return
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -247,18 +236,18 @@ class IndexFile:
         self._memory.clear()
 
     def punch(self, start: int, end: int) -> None:
-        """Give the disk back what stands there."""
+        """Punch a hole."""
         if self.is_settled:
             self._with_file(lambda file: punch(file, start, end))
 
     def release_descriptor(self) -> None:
-        """Close the descriptor; from now on each access opens the file for itself."""
+        """Close the descriptor; from now on each access opens the file."""
         if self._file >= 0:
             os.close(self._file)
         self._file = -1
 
     def close(self) -> None:
-        """Let go of the file; may be called again."""
+        """Close the file; idempotent."""
         self.release_descriptor()
         self.is_settled = False
 

@@ -82,8 +82,8 @@ class LineReader:
         self._wake()
 
     def cut(self) -> str:
-        """Take an unfinished message at the end of the stream: as a message if complete, else as
-        text.
+        """Take an unfinished message at the end of the stream: as a message if complete, else
+        as text.
         """
         messages, partial = self._lines.finish()
         self._unread += messages
@@ -158,7 +158,9 @@ class LineWriter:
         os.set_blocking(fd, False)
 
     async def send(self, messages: Sequence[bytes]) -> None:
-        """Send all messages, or none if the caller is cancelled or the stream ends while it waits."""
+        """Send all messages, or none if the caller is cancelled or the stream ends while it
+        waits.
+        """
         await self._room()
         self.offer(messages)
         if self.error:
@@ -298,7 +300,9 @@ class LineStream:
         self._classify_end()
 
     def end(self, failure: Failure) -> None:
-        """End the stream: buffered messages are still received, then every caller gets the failure."""
+        """End the stream: buffered messages are still received, then every caller gets the
+        failure.
+        """
         if self.failure is None:
             self.failure = failure
             self.reader.end(failure)

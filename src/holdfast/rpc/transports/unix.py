@@ -115,8 +115,8 @@ def _check_length(path: Path) -> None:
 
 @contextmanager
 def _own_directory(path: Path) -> Generator[None]:
-    """Lock the directory of a socket (flock), so that no two processes remove a stale socket at
-    once.
+    """Lock the directory of a socket (flock), so that no two processes remove a stale socket
+    at once.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     directory = os.open(path.parent, flags)

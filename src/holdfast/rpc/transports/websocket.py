@@ -135,8 +135,8 @@ async def upgrade(
 
 
 def _behind_own_link(path: Path) -> Path:
-    """Resolve a symlink that our user or root made: the Codex app-server keeps its socket behind
-    one.
+    """Resolve a symlink that our user or root made: the Codex app-server keeps its socket
+    behind one.
     """
     if path.is_symlink() and is_trusted(path.lstat().st_uid):
         return path.resolve()

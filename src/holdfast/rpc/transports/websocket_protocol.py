@@ -125,7 +125,9 @@ class AdmissionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeReply:
-    """The HTTP status to reply with, and why; 101 accepts the client, with its guest name if any."""
+    """The HTTP status to reply with, and why; 101 accepts the client, with its guest name if
+    any.
+    """
 
     status: int
     reason: str = ""

@@ -105,7 +105,9 @@ class FrameWriter:
         self._failure: Failure | None = None
 
     async def send(self, messages: Sequence[Text]) -> None:
-        """Send all messages, or none if the caller is cancelled or the stream ends while it waits."""
+        """Send all messages, or none if the caller is cancelled or the stream ends while it
+        waits.
+        """
         while not self.offer(messages):
             turn = self._loop.create_future()
             self._senders.append(turn)
@@ -318,7 +320,9 @@ class WebSocketStream(WSListener):
         self._wire.read_on(codec)
 
     def close(self) -> None:
-        """Start the close handshake with a timeout; later messages of the other side are dropped."""
+        """Start the close handshake with a timeout; later messages of the other side are
+        dropped.
+        """
         self.read_queue.discard()
         if self.writer is None:
             self.release()
@@ -434,8 +438,8 @@ class WebSocketStream(WSListener):
                 self.writer.refuse(failure)
 
     def _wind_down(self, *, ends_writing: bool) -> None:
-        """Discard input until the other side closes, so that our last frames are not destroyed by
-        RST.
+        """Discard input until the other side closes, so that our last frames are not destroyed
+        by RST.
         """
         self._arm(CLOSE_LONGEST, self.release)
         self._wire.discard()
@@ -523,7 +527,9 @@ def _codec(
     headers: Mapping[str, str],
     limits: WebSocketLimits,
 ) -> PicowsProtocol:
-    """Create the picows protocol. Deadlines, pings and pongs are ours; picows checks frame sizes."""
+    """Create the picows protocol. Deadlines, pings and pongs are ours; picows checks frame
+    sizes.
+    """
     made: PicowsProtocol = vars(_picows)["WSProtocol"](  # which its stubs leave out
         *target,
         target != (None, None),
@@ -587,7 +593,9 @@ class Admission:
         return not (self._handshaking or self._connected or self._unaccepted)
 
     async def accept(self) -> WebSocketStream:
-        """Wait for the next open connection; raises `ConnectionClosed` once the listener is closed."""
+        """Wait for the next open connection; raises `ConnectionClosed` once the listener is
+        closed.
+        """
         while True:
             while self._unaccepted:
                 stream = self._unaccepted.pop(0)
