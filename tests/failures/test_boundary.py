@@ -39,7 +39,7 @@ class Mute(Exception):
         (RecursionError("deep"), ("RecursionError", "deep")),
         (StopIteration(3), ("StopIteration", "3")),
         (ExceptionGroup("g", [OSError("disk")]), ("OSError", "disk")),
-        (Mute(), ("Mute", "(it cannot say what happened)")),
+        (Mute(), ("Mute", "(its message cannot be read)")),
         (ValueError("x" * 10_000), ("ValueError", "x" * 500)),
     ],
 )

@@ -77,7 +77,7 @@ from holdfast.rpc.model import Dialect
 from holdfast.telemetry import Telemetry
 from holdfast.world import RandomSource, SystemClock, SystemRandomSource, background_tasks
 
-# The environment that a Codex started by us gets when nobody says otherwise.
+# The default environment of a Codex process.
 
 
 def inherited() -> dict[str, str]:

@@ -84,7 +84,7 @@ class ApprovalHooks:
         )
 
     def _report(self, failure: Failure) -> None:
-        """Log what a hook raised, with its stack: it is code that somebody can mend."""
+        """Log what a hook raised, with its stack: the hook is code of the embedding program."""
         self.telemetry.record(failure)
         stack = "".join(traceback.format_exception(failure))
         self.telemetry.note(Level.ERROR, "the approval hook failed", fields={"stack": stack})

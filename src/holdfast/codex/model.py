@@ -98,7 +98,7 @@ class UnknownEvent(WireMessage, frozen=True):
 
 
 class EventsDropped(WireMessage, frozen=True):
-    """So many deltas were dropped, because nobody read them; their items come complete."""
+    """`count` deltas were dropped because they were not read in time; items arrive complete."""
 
     count: int
 

@@ -79,7 +79,7 @@ class Thread:
     def run(self, prompt: Prompt, **options: Unpack[TurnOptions]) -> AsyncGenerator[Event]:
         """Start a turn and yield its events as they come, up to and with its completion.
 
-        Memory is bounded however slowly they are read: deltas that nobody read are dropped, and
+        Memory is bounded however slowly they are read: unread deltas are dropped, and
         `EventsDropped` says how many. Raises what ends the connection, and `ThreadClosed` when the
         server stops sending news of the thread.
         """

@@ -1,9 +1,10 @@
-"""The way into a confined process: enter, go there by path, give up, become the program.
+"""Start a process in namespaces: fork, setns, chdir by path, drop privileges, exec.
 
-What a child does to itself between fork and exec stands in one value, which can travel to the
-keeper as plain data with descriptors beside it. Only the standard library is imported: the keeper
-has this in its memory. Nothing of the one who starts it leads outside: the directory is reached by
-its path *after* the namespaces were entered, and every descriptor that is not named is closed.
+A `ProcessEntry` holds everything that the child does between fork and exec, so that it can be sent
+to the keeper as plain data with descriptors. Only the standard library is imported, because the
+keeper loads this module. The child inherits nothing that leads outside: it changes to its directory
+by path *after* setns, since an inherited working directory would still be the one of the host, and
+closes every descriptor that is not listed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class ProcessEntry:
     that take the number of who enters a control group. `limits` are (resource, most) pairs. `fence`
     and `filter` hold the process back from paths and from system calls; `shields` are paths that it
     sees read-only. `watch` is a filter that asks a listener about calls; `watcher` is the number,
-    among its files, of a socket to whoever is to get that listener.
+    among its files, of the socket that receives that listener.
     """
 
     argv: Sequence[str]

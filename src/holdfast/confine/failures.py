@@ -40,7 +40,7 @@ class SandboxRequestUnfit(
     user_message="The command was not run, because the sandbox it asks for makes no sense: "
     "{reason}.",
 ):
-    """What was asked for contradicts itself, or would let the process out."""
+    """A sandbox request contradicts itself, or would let the process escape."""
 
     reason: str
 
@@ -65,7 +65,7 @@ class PlaceHeld(
     Failure,
     code="PLACE_HELD",
     kind=Kind.CONFLICT,
-    title="Somebody holds this place",
+    title="Place is already held",
     user_message="{directory} has a living holder already; join that one.",
     actions=(Action.WAIT,),
 ):
@@ -79,8 +79,8 @@ class PlaceLost(
     code="PLACE_LOST",
     kind=Kind.LOST,
     title="The place is gone",
-    user_message="Nobody holds {directory} any more; what ran there has ended. Its files are "
-    "kept: open the place again.",
+    user_message="The place of {directory} has no holder any more; its processes have ended. "
+    "Its files are kept: open the place again.",
     actions=(Action.RESUME, Action.CANCEL),
 ):
     """The holder is dead, and everything inside died with it."""
@@ -123,11 +123,11 @@ class PlaceStuck(
     code="PLACE_STUCK",
     kind=Kind.LATE,
     title="The place does not end",
-    user_message="{directory} was told to end, but after {waited:g} s something in it still "
+    user_message="The place of {directory} was ended, but after {waited:g} s a process in it still "
     "waits for a device or a server (process {pid}). Nothing new was started; try again later.",
     actions=(Action.RETRY, Action.VIEW_REPORT),
 ):
-    """Everything inside was killed, and the kernel cannot let go of some of it yet."""
+    """All processes inside were killed, and the kernel has not yet reaped some of them."""
 
     directory: str
     pid: int

@@ -89,10 +89,10 @@ Told = TypeVar("Told")
 
 
 def spelled(told: object) -> bytes:
-    """What is told, in JSON; a path that is no text is written as it is held in memory."""
+    """Encode a value as JSON; paths that are not UTF-8 keep their surrogate escapes."""
     return json.dumps(msgspec.to_builtins(told)).encode("ascii")
 
 
 def read_back(data: bytes, told: type[Told]) -> Told:
-    """What was told, if it is of this type; raises ValueError if it is not."""
+    """Decode JSON to a type; raises ValueError if it does not fit."""
     return msgspec.convert(json.loads(data), told)

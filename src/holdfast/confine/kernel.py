@@ -56,7 +56,7 @@ def fork_bare() -> int:
 
     Python is not told, which saves it a tenth of the work: in the child nothing may be done but to
     prepare for another program. Where there are other threads it must be: one of them may have its
-    lock just now, and in the child nobody would ever give it back.
+    lock just now, and in the child no thread would ever release it.
     """
     if os.stat("/proc/self/task").st_nlink > _LINKS_OF_ONE_THREAD:
         return os.fork()
@@ -79,7 +79,7 @@ def give_up_privileges() -> None:
 def stand_apart() -> None:
     """Keep one harmless capability over the next program, and no other.
 
-    Whoever has none can neither trace us then nor follow what /proc shows of our descriptors.
+    Processes without capabilities can then neither trace us nor open /proc/PID/fd of ours.
     """
     bit = 1 << (_HARMLESS - 32)
     head = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
@@ -122,7 +122,7 @@ def close_between(first: int, last: int) -> None:
 
 
 def call(number: int, *arguments: bytes | int | None) -> int:
-    """Make a system call that nobody has a function for, by its number."""
+    """Make a system call by number, for calls without a libc wrapper."""
     words = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
     return _checked(_libc().syscall(ctypes.c_long(number), *words))
 

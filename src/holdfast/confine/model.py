@@ -1,4 +1,4 @@
-"""What is said of places and sandboxes: what one is to be, who holds it, what it allows."""
+"""Data types of places and sandboxes: specification, holder, policy."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Holder:
 
     @classmethod
     def of(cls, data: Mapping[str, object]) -> Self | None:
-        """The holder that plain data tells of; None if it is nothing of ours."""
+        """Decode a holder from plain data; None if the data is not a holder record."""
         match data:
             case {
                 "version": 1,
@@ -98,7 +98,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LivingPlace:
-    """A place that somebody holds now, and how many processes are in it beside the holder."""
+    """A place with a living holder, and the number of other processes in it."""
 
     holder: Holder
     processes: int

@@ -1,11 +1,9 @@
-"""Say what a process that is shut in may touch, and refuse what makes no sense.
+"""Sandbox policy: validation, visible system paths, and protection of names in workspaces.
 
-Decide how names below a writable directory are kept as they are, there or not.
-
-Whatever is mounted cannot be renamed, removed or replaced. So each name is mounted over itself,
-read-only, and so is each directory on the way to it, as it was: otherwise its parent could be
-moved aside and a new one made. For a name that does not exist, something has to stand in: an
-empty directory, which git does not see, but for the files that git itself reads.
+A mount point cannot be renamed, removed or replaced. Each protected name is therefore bind-mounted
+over itself read-only, and so is each parent directory with its own mode: otherwise the parent could
+be moved aside and a new one created. A name that does not exist needs a placeholder to mount on: an
+empty directory, which git ignores, except for files that git itself reads.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ def checked(policy: SandboxPolicy) -> SandboxPolicy:
             raise SandboxRequestUnfit(reason=f"{path} belongs to the system and stays as it is")
     for name in policy.protected:
         if name.startswith("/") or ".." in name.split("/") or normpath(name) != name:
-            raise SandboxRequestUnfit(reason=f"{name!r} is no name below a directory")
+            raise SandboxRequestUnfit(reason=f"{name!r} is not a name below a directory")
     for root in policy.guarded:
         for path in policy.writable:
             if any(path != root and is_within(path, (f"{root}/{n}",)) for n in policy.protected):
@@ -146,7 +144,7 @@ def search_path(value: str, *, seen: Iterable[str]) -> SearchPath:
 
 # What git obeys in a repository that has neither submodules nor further worktrees.
 _OBEYED: Final = (".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir")
-# What stands in for files of git, in the words that mean to git what their absence does.
+# Placeholders of git files: content that git treats like a missing file.
 _FILES_OF_GIT: Final = {
     ".git/commondir": b".\n",
     ".git/config": b"",
@@ -155,7 +153,7 @@ _FILES_OF_GIT: Final = {
 BARE: Final = ("HEAD", "objects", "refs")
 """Names at the top of a directory by which git takes it for a bare repository.
 
-An empty file stands in for each: git reads no ref in it, and wants directories for the other two.
+The placeholder of each is an empty file: git finds no ref in it, and needs directories for two.
 """
 
 
@@ -241,7 +239,7 @@ def bare_names(found: Mapping[str, PathInfo], *, is_below_repository: bool) -> t
     """What to keep at the top of a directory so that git does not take it for a bare repository.
 
     Git does where `HEAD`, `objects` and `refs` are, and obeys `config` and `hooks` beside them. To
-    keep one of the three from being made is enough: `HEAD`, which nobody else needs, or another one
+    keep one of the three from being made is enough: `HEAD`, which only git uses, or another one
     in a directory of a repository further up, where `git log HEAD` would take it for a file. Where
     `.git` is a repository, git looks no further.
     """

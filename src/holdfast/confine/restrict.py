@@ -54,7 +54,7 @@ def landlock_version() -> int:
 
 
 def stay_within(fence: Fence) -> None:
-    """Forbid us what a fence forbids; a path of it that does not exist is granted to nobody."""
+    """Apply a Landlock ruleset to this process; rules for missing paths are skipped."""
     attributes = fence.attributes()
     rules = call(_CREATE, attributes, len(attributes), 0)
     try:

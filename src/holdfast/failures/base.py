@@ -114,7 +114,7 @@ class Failure(Exception):
             actions=actions,
         )
         cls.sentence = cls.__doc__.strip().partition("\n")[0].removesuffix(".")
-        # Not a dataclass: it would compile an `__init__` for each of the hundreds of classes at start.
+        # Not a dataclass: it would compile an `__init__` for hundreds of classes at start-up.
         cls._detail_names = tuple(dict.fromkeys((*cls._detail_names, *cls.__annotations__)))
         type_of[code] = cls
         if formerly:

@@ -22,7 +22,7 @@ class FailureFileSink:
     """Appends each failure, whole, as one line of JSON, and returns once it is on the disk.
 
     The file is for its owner alone. When it is full it is set aside, and the oldest such file is
-    forgotten. It is opened anew for each failure, so many processes may share it and none
+    forgotten. It is opened for each failure, so many processes may share it and none
     minds if someone moves it away.
     """
 

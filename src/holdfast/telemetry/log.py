@@ -50,7 +50,7 @@ class LogSink:
     ) -> None:
         self.level = level
         self.lost = 0
-        self._is_torn = False  # the last line has no end: nobody took the rest of it
+        self._is_torn = False  # the last line was written only in part
         self._stream = stream
         self._descriptor = _descriptor(stream)
         render = (

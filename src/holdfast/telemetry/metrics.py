@@ -95,7 +95,9 @@ class MetricsSink:
 
     def _approvals(self) -> dict[str, Callable[[Fields], None]]:
         requested = self._counter("holdfast_approvals_requested", "Approvals asked for.")
-        timed_out = self._counter("holdfast_approvals_timed_out", "Approvals nobody decided.")
+        timed_out = self._counter(
+            "holdfast_approvals_timed_out", "Approvals without a decision in time."
+        )
         seconds = self._histogram("holdfast_approval_seconds", "Times to decide.", "decision")
         return {
             "approval.requested": lambda _: requested.inc(),

@@ -119,7 +119,7 @@ class NotificationsReceived(TelemetryEvent, frozen=True, kw_only=True, tag="noti
 
 
 class NotificationUnknown(TelemetryEvent, frozen=True, kw_only=True, tag="notification.unknown"):
-    """A notification arrived that nobody here knows."""
+    """A notification with an unknown method arrived."""
 
     level: ClassVar[Level] = Level.DEBUG
 
@@ -141,7 +141,7 @@ class ApprovalCompleted(TelemetryEvent, frozen=True, kw_only=True, tag="approval
 
 
 class ApprovalTimedOut(TelemetryEvent, frozen=True, kw_only=True, tag="approval.timeout"):
-    """Nobody decided an approval in time, so it was declined."""
+    """An approval had no decision before its deadline and was declined."""
 
     level: ClassVar[Level] = Level.WARNING
 

@@ -21,7 +21,7 @@ class BatchQueue(Generic[Item]):
         self._came, self._went = anyio.Event(), anyio.Event()
 
     async def put(self, items: Sequence[Item]) -> None:
-        """Append items as one batch; waits while the queue is full. A batch may exceed the bound."""
+        """Append a batch; waits while the queue is full. One batch may exceed the bound."""
         while len(self._items) >= self._items_max:
             await self._went.wait()
         self._items.extend(items)

@@ -200,10 +200,10 @@ def test_a_rule_is_read(text: str, rule: AllowRule) -> None:
 
 
 UNFIT = [
-    ("", "'' is no host, such as example.org, *.example.org or example.org:8443"),
-    ("https://PyPI.org/simple", "'https://PyPI.org/simple' is no host, such as pypi.org"),
-    ("https://me:secret@pypi.org/", "that is no host, such as pypi.org"),
-    ("*", "'*' is no host, such as example.org, *.example.org or example.org:8443"),
+    ("", "'' is not a host, such as example.org, *.example.org or example.org:8443"),
+    ("https://PyPI.org/simple", "'https://PyPI.org/simple' is not a host, such as pypi.org"),
+    ("https://me:secret@pypi.org/", "that is not a host, such as pypi.org"),
+    ("*", "'*' is not a host, such as example.org, *.example.org or example.org:8443"),
     ("*.org", "'*.org' is too wide: name what the star stands below"),
     ("*.192.0.2.1", "'*.192.0.2.1' is too wide: name what the star stands below"),
     ("localhost:80", "localhost is this machine: give the address and the port, such as "
@@ -211,7 +211,7 @@ UNFIT = [
     ("169.254.169.254", "169.254.169.254 is an address that no process may reach"),
     ("0.0.0.0:80", "0.0.0.0 is an address that no process may reach"),
     ("[fe80::1]:80", "[fe80::1] is an address that no process may reach"),
-    ("0x7f.1", "'0x7f.1' is no host, such as example.org, *.example.org or example.org:8443"),
+    ("0x7f.1", "'0x7f.1' is not a host, such as example.org, *.example.org or example.org:8443"),
 ]  # fmt: skip
 
 

@@ -141,7 +141,7 @@ def _is_within(path: str, directory: str) -> bool:
     return (path + "/").startswith(directory.rstrip("/") + "/")
 
 
-# Find files that a view could not change, because their owner is nobody inside.
+# Files whose owner has no mapping in the user namespace cannot be changed through the overlay.
 
 _LEFT_OUT: Final = {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENAMETOOLONG}
 
@@ -151,8 +151,8 @@ def refuse_foreign_owners(
 ) -> None:
     """Raise ForeignOwners, with one example, if not all below a directory can be changed inside.
 
-    A group that is not our first one counts too: the kernel copies no file whose group is nobody.
-    On request no more than some files are looked at, the nearest first.
+    A group that is not our first one counts too: overlayfs does not copy up a file with an
+    unmapped group. On request no more than some files are looked at, the nearest first.
     """
     if sys.platform != "linux":
         return
@@ -164,7 +164,7 @@ def refuse_foreign_owners(
 def foreign_owner(
     directory: str | os.PathLike[str], *, looks_most: int | None = None
 ) -> str | None:
-    """The first file found whose user or group is nobody in a place of ours; it stops there."""
+    """The first file whose user or group is not mapped in the place; None if there is none."""
     own = {"uid": os.geteuid(), "gid": os.getegid()}
     maps = {kind: narrow(number) for kind, number in own.items()}
     if os.geteuid() == 0:
@@ -198,7 +198,7 @@ _LOOKS_MOST = 256  # a fraction of a millisecond
 def create(spec: PlaceSpec) -> Place:
     """A new place of a draft, held by a process of its own; the caller closes its descriptors.
 
-    Raises PlaceHeld if somebody holds it already, PlaceUnavailable with the reason if there can be
+    Raises PlaceHeld if it has a holder already, PlaceUnavailable with the reason if there can be
     none, ForeignOwners if files that could not be changed lie on top; then everything is as it
     was. Whether such files lie deeper, `refuse_foreign_owners` says, which takes time for each.
     """
@@ -249,7 +249,7 @@ def _held(spec: PlaceSpec, lock: int, *, is_new: bool) -> Holder:
     """The holder of a place that is whole; if there is none, all that was made is gone again."""
     mark = mark_of(spec, time.time())
     with ExitStack() as undone:
-        if is_new:  # nobody can get a lock that is removed while we have it
+        if is_new:  # we hold the lock, so no other process can take it before it is removed
             undone.callback(os.unlink, os.path.join(spec.directory, LOCK_NAME))
         for number, path in enumerate(spec.covered):
             _make_layers(path, layers(spec.directory, number), undone)
@@ -271,7 +271,7 @@ def _make_layers(covered: str, names: tuple[str, str], undone: ExitStack) -> Non
     upper, work = names
     if _make_directory(upper, undone):
         status = os.stat(covered)
-        with suppress(PermissionError):  # of another owner: whoever asked for it was told
+        with suppress(PermissionError):  # of another owner: the caller was informed before
             os.chown(upper, status.st_uid, status.st_gid)
         os.chmod(upper, stat.S_IMODE(status.st_mode))
     if _make_directory(work, undone):
@@ -289,5 +289,5 @@ def _make_directory(path: str, undone: ExitStack) -> bool:
 
 
 def _remove_directory(path: str) -> None:
-    with suppress(OSError):  # it was never made, or somebody has put something there
+    with suppress(OSError):  # never made, or no longer empty
         os.rmdir(path)

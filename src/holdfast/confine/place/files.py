@@ -179,7 +179,7 @@ class MergedRootFiles(FileOperations):
             os.close(found)
 
     @contextmanager
-    def _parent(self, path: bytes, *, writes: bool) -> Generator[tuple[int, bytes]]:  # noqa: ARG002  # nobody asks here
+    def _parent(self, path: bytes, *, writes: bool) -> Generator[tuple[int, bytes]]:  # noqa: ARG002  # part of the base signature
         """The directory that something is in, and its name there."""
         above, _, name = _below(path).rstrip(b"/").rpartition(b"/")
         parent = self.open(above, _LOOK | os.O_DIRECTORY)
@@ -193,7 +193,7 @@ class MergedRootFiles(FileOperations):
 
 
 def _enter(parent: int, name: bytes) -> tuple[int, bytes, int, list[bytes]]:
-    """A directory that is no link: where and what it is, opened, and the names in it."""
+    """Open a directory without following a link; return its place, type and entries."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     here = os.open(name, flags, dir_fd=parent)
     try:

@@ -38,7 +38,7 @@ _PLAIN: Final = kernel.MS_NOSUID | kernel.MS_NODEV
 
 
 class PlaceStepRefused(Exception):
-    """The kernel refused a step, or who was to do it ended (then there is no number)."""
+    """The kernel refused a step with an errno; 0 if the process for the step ended instead."""
 
     def __init__(self, step: PlaceStep, number: int) -> None:
         super().__init__(step, number)
@@ -62,7 +62,7 @@ class Holding:
 def prepared(spec: PlaceSpec, lock: int, mark: str) -> Generator[Holding]:
     """A place that ends with this block unless it was confirmed; raises `Refused`.
 
-    The holder keeps `lock` open for as long as it lives, and shows `mark` to whoever may look. May
+    The holder keeps `lock` open for as long as it lives, and has `mark` in its environment. May
     be entered only where there is one thread.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -85,7 +85,7 @@ def prepared(spec: PlaceSpec, lock: int, mark: str) -> Generator[Holding]:
 
 
 def main() -> None:
-    """Make the place that standard input tells of, in a process that has one thread."""
+    """Make the place described on standard input, in a process with one thread."""
     kernel.die_with_parent(signal.SIGKILL)
     order = json.loads(sys.stdin.readline())
     said = order["spec"]
@@ -113,7 +113,7 @@ def _say(what: dict[str, object]) -> None:
 def _tell(ours: socket.socket, word: bytes, step: PlaceStep) -> None:
     try:
         ours.send(word)
-    except OSError as error:  # there is nobody
+    except OSError as error:  # the other process has ended
         raise PlaceStepRefused(step, 0) from error
 
 
@@ -222,7 +222,8 @@ def _sleep(lock: int, mark: str, theirs: socket.socket) -> None:
     os.dup2(lock, LOCK_TARGET)
     kernel.close_between(above, last - 1)
     kernel.close_between(last + 1, 2**31 - 1)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody is left a zombie
+    # The init of a pid namespace adopts orphans; with SIGCHLD ignored the kernel reaps them.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     kernel.stand_apart()
     program = next((each for each in _SLEEPERS if os.path.exists(each)), _SLEEPERS[0])

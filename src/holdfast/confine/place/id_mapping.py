@@ -1,6 +1,6 @@
 """Decide who is who inside a place: which user and group numbers stand for which outside.
 
-We are never number 0 inside, whoever we are outside: bubblewrap and Codex's own sandbox refuse to
+The uid inside is never 0, also if it is 0 outside: bubblewrap and Codex's own sandbox refuse to
 start there, and nothing may look like root. Who may say so for everyone maps everyone.
 """
 
@@ -59,7 +59,7 @@ def written(extents: Iterable[Extent]) -> str:
 
 
 def is_mapped(number: int, extents: Sequence[Extent]) -> bool:
-    """Whether someone outside is anybody inside."""
+    """Whether an outside id has a mapping inside."""
     return any(each.outside <= number < each.outside + each.count for each in extents)
 
 

@@ -1,7 +1,9 @@
-"""Where a process runs: a draft's place that somebody holds, or plainly this machine.
+"""A draft's place: the namespaces and merged root in which its processes run.
 
-One process holds a place, and everyone else joins it: processes by its namespaces, files by its
-root. Whoever made it may be gone; the holder is found again by its draft.
+Exactly one holder process per draft keeps the namespaces alive; it holds an flock in the draft's
+directory, taken before the overlay is mounted, because a second mount of the same upper layer
+breaks the first. Every other process joins: processes by setns, file operations by the descriptor
+of the merged root. The creator may be gone; `find` locates the holder through the draft.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ def recorded_holder(directory: str) -> Holder | None:
         holder = Holder.of(_read(Path(directory, _NAME).read_text("ascii")))
     except (OSError, ValueError):
         return None
-    # A directory that was moved or copied tells of a place that is not its own.
+    # A moved or copied directory contains the record of the original's place.
     is_its_own = holder is not None and holder.directory == directory
     return holder if is_its_own and holder is not None and _lives(holder) else None
 
@@ -150,9 +152,9 @@ LOCK_NAME = "lock"
 
 @contextmanager
 def locked(directory: str, *, is_new: bool = False) -> Generator[int | None]:
-    """A descriptor with the lock; None while somebody else has it, or if a draft has none yet.
+    """A descriptor that holds the lock; None if another process holds it or no lock file exists.
 
-    Whoever inherits the descriptor has the lock too, until both have closed it.
+    A process that inherits the descriptor shares the lock, until all copies are closed.
     """
     try:
         lock = _locked(os.path.join(directory, LOCK_NAME), os.O_CREAT if is_new else 0)
@@ -233,7 +235,7 @@ class Place:
 
     @property
     def files(self) -> MergedRootFiles:
-        """The files of this place; raises PlaceLost rather than write to what nobody sees."""
+        """The files of this place; raises PlaceLost rather than write to an unmounted view."""
         if self.holder is not None and self.is_lost:
             raise PlaceLost(directory=self.holder.directory)
         return self._files
@@ -242,7 +244,7 @@ class Place:
     def is_covering(self) -> bool:
         """Whether what is covered is still seen apart: the kernel uncovers what is removed.
 
-        Whoever enters a place that does not cover writes to the project itself.
+        A process that enters a place without an overlay writes to the project itself.
         """
         if self.holder is None:
             return True
@@ -270,7 +272,7 @@ class Place:
 
 
 def find(directory: str | os.PathLike[str]) -> Place | None:
-    """The place of a draft, if somebody holds it, whoever made it."""
+    """The place of a draft, if it has a living holder; any process may have made it."""
     if sys.platform != "linux":
         return None
     holder = living_holder(os.path.realpath(directory))
@@ -285,7 +287,7 @@ def find(directory: str | os.PathLike[str]) -> Place | None:
 def end(directory: str | os.PathLike[str], *, patience: float = 10.0) -> None:
     """Kill everyone inside a draft's place and see them gone; nothing stays mounted.
 
-    What is not held is ended already. Raises PlaceStuck if the kernel cannot let go of someone.
+    A place without a holder has ended already. Raises PlaceStuck if a process cannot be reaped.
     """
     where = os.path.realpath(directory)
     holder = living_holder(where) if sys.platform == "linux" else None
@@ -297,7 +299,7 @@ def end(directory: str | os.PathLike[str], *, patience: float = 10.0) -> None:
 
 
 def places() -> Iterator[LivingPlace]:
-    """Every place of ours on this machine that somebody holds."""
+    """All places of this user on this machine that have a living holder."""
     if sys.platform != "linux":
         return
     for holder in marked_holders():

@@ -1,8 +1,8 @@
-"""Have the kernel forget which names it has looked up in a place.
+"""Drop the dentry cache of an overlay by remounting it.
 
-A view over a directory keeps what a name led to, also when somebody has replaced, made or removed
-it below. Mounting it again, as it is, drops every name that nobody has in use. That takes a process
-that joins the place. Only the standard library is imported: where there are threads, a small
+An overlay caches lookups and does not notice files that are replaced, created or removed in its
+lower directory. A remount drops every cached name that is not in use. It takes a process that joins
+the namespaces of the place. Only the standard library is imported: where there are threads, a small
 interpreter of its own does it.
 """
 
@@ -29,10 +29,10 @@ main(sys.argv[2:])
 
 
 def remount(namespaces: Sequence[int], directories: Sequence[int]) -> None:
-    """Mount anew what covers these directories of a place; raises `OSError` as the kernel does.
+    """Remount the overlays over these directories of a place; raises `OSError`.
 
-    Directories are descriptors that were opened in the place. What somebody inside has open, or
-    works in, keeps its name until then.
+    Directories are descriptors that were opened in the place. Names of files that a process inside
+    has open, and of its working directory, stay cached until it releases them.
     """
     if len(os.listdir("/proc/self/task")) > 1:
         number = _apart(namespaces, directories)
@@ -42,7 +42,7 @@ def remount(namespaces: Sequence[int], directories: Sequence[int]) -> None:
             _remount(namespaces, directories)
         number = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if number:
-        number = number if number > 0 else errno.ECHILD  # somebody has killed it
+        number = number if number > 0 else errno.ECHILD  # the child was killed
         raise OSError(number, os.strerror(number))
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 PATIENCE: Final = 2.0
-DESCRIPTOR: Final = 9  # under which a directory outside is handed to whoever is not shut in
+DESCRIPTOR: Final = 9  # number of the descriptor of an outside directory, in runs without a sandbox
 _CALLS: Final = {
     "x86_64": {"add_key": 248, "io_uring_setup": 425},
     "aarch64": {"add_key": 217, "io_uring_setup": 425},
@@ -253,7 +253,7 @@ def _greet(family: int, kind: int, address: str | tuple[str, int]) -> None:
         spoken.connect(address)
         spoken.send(b"hello")
         if spoken.recv(5) != b"hello":
-            raise OSError("nobody answered")
+            raise OSError("no answer")
 
 
 def _find(canary: str, path: Path) -> None:

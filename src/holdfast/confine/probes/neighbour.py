@@ -23,7 +23,7 @@ _TRACER, _ANYBODY = 0x5961_6D61, -1  # PR_SET_PTRACER, and its most generous val
 
 
 def main() -> None:
-    """Open one socket of each kind, say where they are, and answer until nobody listens."""
+    """Open one socket of each kind, print their addresses, and answer until stdin closes."""
     directory, abstract = Path(sys.argv[1]), sys.argv[2]
     signal.signal(signal.SIGUSR1, _noticing(directory / SIGNALLED))
     ctypes.CDLL(None).prctl(_TRACER, ctypes.c_long(_ANYBODY), 0, 0, 0)

@@ -56,7 +56,7 @@ def staged(directory: Path, *, workspace: Path | None = None) -> Generator[Scene
 
 
 _PATH: Final = "/usr/bin:/bin"
-_UNWITNESSED: Final = "it was sent to nobody"
+_UNWITNESSED: Final = "no listener received it"
 
 
 class ProbeVerdict(StrEnum):

@@ -1,7 +1,7 @@
-"""Carry connections out of a sandbox to the hosts of a list, and to nothing else.
+"""Filtering proxy: connects sandboxed clients to hosts of an allow list only.
 
-One port speaks HTTP (CONNECT and whole URLs) and SOCKS 5. The listener may belong to another
-network namespace than ours: then whoever is in there reaches us, and nothing else.
+One port accepts HTTP (CONNECT and absolute URLs) and SOCKS 5. The listening socket may belong to
+the sandbox's network namespace: its clients then reach the proxy and nothing else.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ async def resolve(name: str) -> Sequence[Address]:
 
 
 class FilteringProxy:
-    """Connects those who come to what they ask for, if the list has it; `traffic` tells of it."""
+    """Accepts clients and connects them to allowed targets; `traffic` records each request."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class FilteringProxy:
 
     async def _attend(self, client: socket.socket) -> None:
         line = await _Line.over(client)
-        with suppress(OSError, EOFError):  # it left, or the server did: the other is told by close
+        with suppress(OSError, EOFError):  # one side closed: closing both notifies the other
             try:
                 await self._serve(line)
             finally:
@@ -126,7 +126,7 @@ class FilteringProxy:
             server.close()
 
     async def _dialled(self, asked: ProxyRequest | None) -> _Line | _No:
-        """A line to what was asked for, or why there is none."""
+        """A connection to the target, or the reason for refusing it."""
         if asked is None:
             self.traffic.stop(None, DenialReason.UNCLEAR)
             return _No(400, "this request names no host clearly")
@@ -185,7 +185,7 @@ class FilteringProxy:
         loop, idle = asyncio.get_running_loop(), self._limits.idle_longest
 
         async def carry(giver: _Line, taker: _Line) -> None:
-            with suppress(OSError):  # whoever is gone is gone for the other direction, too
+            with suppress(OSError):  # a closed socket ends both directions
                 while data := await giver.reader.read(_HEAD_BYTES_MAX):
                     limit.reschedule(loop.time() + idle)
                     taker.writer.write(data)

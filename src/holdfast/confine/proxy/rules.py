@@ -88,7 +88,7 @@ class AllowList:
     def admits(self, address: Address, port: int) -> bool:
         """Whether an address may be connected to: a public one, or one that the list itself names.
 
-        So nobody who rules a name can make it lead to this machine or to its neighbours.
+        So the owner of a DNS name cannot point it at this machine or the local network.
         """
         address = _plain(address)
         return is_public(address) or self.allows(Target(address, port))
@@ -111,7 +111,7 @@ def read_target(authority: str, *, port_otherwise: int | None = None) -> Target 
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is somebody's on the internet, and nothing nearer than that."""
+    """Whether an address is public: not loopback, private, link-local or reserved."""
     address = _plain(address)
     return (
         address.is_global
@@ -168,7 +168,7 @@ def _rule(text: str) -> AllowRule:
     target = read_target(text.removeprefix(_ANY), port_otherwise=PORTS[0])
     if target is None:
         given = "that" if "@" in text else repr(text)  # there may be a password in it
-        raise SandboxRequestUnfit(reason=f"{given} is no host, such as {_suggestion(text)}")
+        raise SandboxRequestUnfit(reason=f"{given} is not a host, such as {_suggestion(text)}")
     if target.host == "localhost" or str(target.host).endswith(".localhost"):
         reason = f"{host} is this machine: give the address and the port, such as 127.0.0.1:8080"
         raise SandboxRequestUnfit(reason=reason)
@@ -214,7 +214,7 @@ _PHRASES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ProxyRequest:
-    """Where a client wants to go, and what the server there is told first."""
+    """A parsed client request: the target, and the bytes to send to it first."""
 
     target: Target
     opening: bytes = b""

@@ -69,7 +69,7 @@ def arguments(
     descriptors: Descriptors,
     known: frozenset[str],
 ) -> list[str]:
-    """What bubblewrap is told before the command; `known` are the options of this version.
+    """Options of bubblewrap before the command; `known` are those that this version has.
 
     `hidden` says what is found at each path that must not be seen. The variables and the
     directory of the process are added by `told_of_process`.
@@ -102,7 +102,7 @@ def arguments(
 
 
 def told_of_process(variables: Mapping[str, str], directory: str) -> list[str]:
-    """What bubblewrap is told of the variables and the directory of the process."""
+    """Options of bubblewrap for the environment and the working directory."""
     words = ["--clearenv"]
     for name, value in sorted(variables.items()):
         words += ["--setenv", name, value]

@@ -27,11 +27,11 @@ from holdfast.confine.policy import (
 from holdfast.confine.sandbox.arguments import NEEDED, Descriptors, arguments, told_of_process
 from holdfast.confine.sandbox.seccomp import SocketFamily, program
 
-# Never looked for on a PATH: whoever chooses that would choose the walls of the sandbox.
+# Never searched on PATH: a process that sets PATH could replace the sandbox.
 _HOMES: Final = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")
 _ASKING_LONGEST: Final = 10.0
 _OWN: Final = {"HOME": HOME, "USER": USER, "LOGNAME": USER, "TMPDIR": "/tmp"}
-# Counted per user, and inside we are a user whom nobody else is: so only there it can be set.
+# RLIMIT_NPROC counts per user; only inside is the uid used by this sandbox alone.
 _COUNTED: Final = 'ulimit -p "$0" 2>/dev/null || ulimit -u "$0" || exit 126; exec "$@"'
 
 

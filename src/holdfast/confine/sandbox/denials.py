@@ -1,8 +1,9 @@
-"""Watch what a process that is shut in tries, and say what it was kept from.
+"""Report which paths a sandbox denied, using a seccomp user notification listener.
 
-A process of its own is told by the kernel of each call that names a path, looks whether there is
-such a thing inside and outside, and lets the call go on: it decides nothing, and a mistake of it is
-a mistake in the report. Until its word the sandbox is still being made, and nothing is noted.
+The kernel notifies a watcher process of each system call that names a path. The watcher compares
+the path inside and outside of the sandbox and lets the call continue
+(SECCOMP_USER_NOTIF_FLAG_CONTINUE): it enforces nothing, so a wrong guess only makes the report
+wrong. Calls are ignored until the start gate opens, because bubblewrap itself makes them.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class DenialWatcher:
         os.close(tells)
 
     def watched(self, entry: ProcessEntry) -> ProcessEntry:
-        """The same entry, such that we are told of what its process tries."""
+        """The same entry with a listener for the system calls of its process."""
         number = max((2, *entry.files.values())) + 1
         return replace(
             entry,
@@ -88,7 +89,7 @@ class DenialWatcher:
         )
 
     def begin(self) -> None:
-        """Take note from now on: whoever is not bubblewrap itself is the command."""
+        """Record from now on: processes other than bubblewrap are the command."""
         self._theirs.close()
         self._ours.send(_BEGIN)
 
@@ -150,14 +151,14 @@ class _Watcher:
         self._root: int | None = None
 
     def run(self) -> None:
-        """Do so until nobody is left who could call."""
+        """Handle notifications until the last watched process has ended."""
         poll = select.poll()
         poll.register(self._listener, select.POLLIN)
         while poll.poll()[0][1] & select.POLLIN:
             notice = bytearray(NOTICE.size)
             try:
                 fcntl.ioctl(self._listener, _RECEIVE, notice)
-            except OSError:  # whoever called was killed meanwhile
+            except OSError:  # the calling process was killed meanwhile
                 continue
             number, pid, _, call, _, _, *arguments = NOTICE.unpack(notice)
             try:

@@ -1,4 +1,4 @@
-"""Tell what stands in for a protected name from what somebody has made there."""
+"""Tell placeholders of protected names from files that a process has made there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Final
 from holdfast.confine.model import PROTECTED
 from holdfast.confine.policy import BARE, placeholder_content
 
-MARK: Final = stat.S_ISVTX  # on what we make: nobody else gives it to such things
+MARK: Final = (
+    stat.S_ISVTX
+)  # set on placeholders: no other program sets the sticky bit on empty files
 
 _NAMES: Final = {
     "/".join(name.split("/")[: count + 1])
@@ -21,7 +23,7 @@ _DEPTHS: Final = {name.count("/") + 1 for name in _NAMES}
 def is_stand_in(path: str, mode: int, size: int) -> bool:
     """Whether it is what a sandbox puts where nothing is; of a directory `size` counts the names.
 
-    Names that stand in themselves are not counted. It says nothing about a link, which is none.
+    Placeholders inside are not counted. A symbolic link is never a placeholder.
     """
     if not mode & MARK:  # nearly always
         return False

@@ -6,11 +6,10 @@ of no one, waits for the lock on the sandbox's sign of life, and looks whether t
 in good order. Only if not, it becomes a Python that cleans up. A shell, because almost always there
 is nothing to do, and an interpreter for each sandbox would cost more than the sandbox.
 
-Remove what sandboxes left behind, on the machine, in places, in drafts that nobody holds.
-
-What stands in for a protected name in a place lands in its draft. If the holder dies together with
-whoever would have cleaned up, it stays there, and nobody sees the place again until it is held. So
-it is written down where each place keeps its layers, and they are cleaned without being mounted.
+A placeholder in a place is stored in the upper layer of its draft. If the holder dies together with
+the process that would have cleaned up, it remains there, and the place is not mounted again until
+the next holder. The locations of the layers are therefore recorded, and the sweeper cleans them
+without mounting.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import Final
 from holdfast.confine.sandbox.placeholders import Placeholders
 
 _GRACE: Final = 1.0  # seconds that a sandbox which has ended has to clean up after itself
-_TRY_AGAIN, _TRIES_MAX = 1.0, 600  # while somebody else has the place
+_TRY_AGAIN, _TRIES_MAX = 1.0, 600  # while another process holds the lock of the place
 _SHELL_NAME, _WAIT = "holdfast-sweeper", "flock -s 9"
 # $1 sign of life, $2 seconds, $3 Python, $4... what it is to run. Without flock(1) Python waits.
 _WATCH: Final = f"""
@@ -67,7 +66,7 @@ def watch(state: Path, sign: str) -> None:
 
 
 def is_sweeper(command: str) -> bool:
-    """Whether a command line is of what waits for a sandbox to end, and is no part of one."""
+    """Whether a command line is that of a waiting sweeper, not of a sandboxed process."""
     return _SHELL_NAME in command or command == _WAIT
 
 

@@ -1,22 +1,21 @@
-"""Keep what stands in for protected names that do not exist, for as long as it is needed.
+"""Placeholders: mount points for protected names that do not exist.
 
-A mount needs something to be mounted on, and that something is seen by everyone. So it is written
-down before it is made, it is shared by all sandboxes that need it, and it is removed after the
-last of them, unless somebody has put something into it. Each sandbox has a file of its own here,
-which is locked for as long as any of its processes lives: whoever was killed is found by that.
+A bind mount needs an existing target, which is visible outside of the sandbox. Life cycle:
 
-Make and remove what stands in for a name: in a place, in its draft, or on the machine.
+    record in made.json ──▶ create ──▶ shared by sandboxes ──▶ remove after the last one, if empty
 
-A draft may be seen through several mounts: that of its place, and those of former places that
-somebody has not let go of yet. Each remembers what it has seen, and a root that outlives all of its
-place leads to the project itself. So the layer is asked what is there, and removing goes through
-the place that is held now, or to the layer if there is none.
+Each sandbox has a lease file that it keeps locked while any of its processes lives, so leases of
+killed sandboxes are recognized by their free lock. Recording comes before creating: after a crash
+every placeholder is on record.
 
-End what bubblewrap leaves behind if it is killed in the very moment of its start.
-
-The first process of a sandbox waits for the one that made it, and asks to die with that one only
-afterwards. If the maker is killed in between, the first one waits for ever, and with it lives the
-sign of life of a sandbox that has never begun.
+Caveats:
+- A draft may be visible through several mounts: its place, and former places that still have open
+  descriptors. Each caches lookups, and a root that outlives its place leads to the project itself.
+  So existence is read from the upper layer, and removal goes through the current place, or through
+  the layer if there is no place.
+- The first process of a sandbox waits for bubblewrap and sets PR_SET_PDEATHSIG only afterwards. If
+  bubblewrap is killed in between, that process waits forever and keeps the lease locked;
+  `end_stranded` ends it.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _WHITEOUT: Final = stat.S_IFCHR  # a device of number 0: to an overlay, that som
 
 @dataclass(frozen=True, slots=True)
 class PlaceholderRoot:
-    """A way to where things stand in: a root if the place is entered, else where it keeps them."""
+    """Access to placeholders: through a root if the place is open, else through its layers."""
 
     where: LayerLocations
     root: int | None
@@ -129,9 +128,9 @@ class PlaceholderRoot:
 
 @contextmanager
 def reached(where: LayerLocations) -> Generator[PlaceholderRoot | None]:
-    """A way to what stands in, wherever that is seen now; None while there is none.
+    """Access to the placeholders through the current mount or layer; None if there is neither.
 
-    What nobody holds cannot be held by anyone until the block ends.
+    A place without a holder stays locked until the block ends.
     """
     with ExitStack() as undo:
         yield _reached(where, undo) if where.directory else PlaceholderRoot(where, None)
@@ -143,7 +142,7 @@ def _reached(where: LayerLocations, undo: ExitStack) -> PlaceholderRoot | None:
     if place is not None:
         undo.enter_context(place)
         with suppress(PlaceLost):
-            if not place.is_covering:  # it leads to the project itself, and the layer is nobody's
+            if not place.is_covering:  # without an overlay the root is the project itself
                 return PlaceholderRoot(where, None)
             root = place.files.open(b"/", os.O_PATH | os.O_DIRECTORY)
             undo.callback(os.close, root)
@@ -222,7 +221,7 @@ _LEAVING_TRIES, _LEAVING_WAIT = 100, 0.002
 
 
 class Placeholders:
-    """What stands in for names that do not exist, on the machine or in one place.
+    """The placeholders of the host or of one place.
 
     `state` is a directory of ours, one for each place, which is remembered there.
     """
@@ -242,8 +241,8 @@ class Placeholders:
         """Guard names below directories, making what is missing; return the sign of life first.
 
         It is a descriptor, locked until the last copy of it is closed; give one to the sandbox.
-        The names are seen from a root directory, whose place must be open meanwhile. An empty file
-        stands in for `files`.
+        Paths are resolved in `root`, whose place must be open meanwhile. The placeholder of a name
+        in `files` is an empty file, of any other name an empty directory.
         """
         with self._alone(), ExitStack() as undo:
             self._remove_unneeded()
@@ -266,9 +265,9 @@ class Placeholders:
         return alive, [guard for guard in kept if guard.path not in refused]
 
     def release(self, alive: int) -> None:
-        """Give the sign of life back, and remove what nobody who lives needs.
+        """Release a lease, and remove placeholders that no living sandbox needs.
 
-        Whoever was just heard to have ended may be on its way out still, so it is waited for.
+        A process whose end was just reported may still hold the lock briefly, so wait for it.
         """
         with open(f"/proc/self/fd/{alive}", "rb") as sign:
             path = Path(os.readlink(f"/proc/self/fd/{alive}"))

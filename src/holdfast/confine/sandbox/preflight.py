@@ -78,7 +78,7 @@ def _best(_: tuple[int, ...], namespaces: tuple[int, ...]) -> Bubblewrap:
 
 
 def main(attempt: str, namespaces: Sequence[int]) -> None:
-    """Make one attempt, and say on standard output what stands in its way, if anything does."""
+    """Try to make a sandbox once, and print the reason on standard output if it fails."""
     try:
         _attempt(attempt, namespaces)
     except SandboxUnavailable as unavailable:
@@ -97,7 +97,7 @@ def _attempt(attempt: str, namespaces: Sequence[int]) -> None:
             command, pass_fds=namespaces, env={}, capture_output=True, timeout=2 * _TRYING_LONGEST
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxUnavailable(reason=f"nobody can try it ({error})") from error
+        raise SandboxUnavailable(reason=f"the trial cannot be started ({error})") from error
     reason = (asked.stdout or asked.stderr).decode(errors="replace").strip()
     if reason:
         raise SandboxUnavailable(reason=reason)

@@ -1,15 +1,13 @@
-"""Find the repositories inside of a workspace: whoever uses git in them obeys their hooks.
+"""Find the files of a workspace that run code by themselves, to protect them in a sandbox.
 
-Directories are looked at from the top, level by level, and not more than so many. What was seen is
-remembered together with the time at which the directory was changed last, so that whoever starts
-one process after the other reads only what has changed since; it still looks at each directory.
+Beside the names of the policy there are three sorts: existing files of programs (`CHANGE_DENIED`);
+files that git runs or reads as configuration, in the repository of the directory (also for a
+worktree or a subdirectory), in nested repositories and in the user's home; and, without a
+repository, the names that would make the directory a bare one.
 
-Find names below a directory that programs obey by themselves, beside those of the policy.
-
-Three sorts: files of programs that are kept where they exist; what configuration has git run or
-obey inside of the directory (that of its repository, also if it is a worktree or a subdirectory,
-of repositories in it, and of the person); and where there is no repository, the names that would
-make a bare one of the directory itself.
+Nested repositories are found breadth-first with a bounded number of directories. Results are cached
+by the mtime of each directory, so that a series of sandboxes reads only changed directories; each
+directory is still stat'ed.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ _OF_THE_PERSON: Final = (".config/git/config", ".gitconfig")
 class ProtectedFiles(NamedTuple):
     """Names to be kept as they are, below a directory, and in sentences what cannot be.
 
-    Where nothing is, an empty file stands in for `files`, and a directory for other names.
+    A missing name gets a placeholder: an empty file for `files`, a directory for others.
     """
 
     names: tuple[str, ...]
@@ -115,7 +113,7 @@ def read_configuration(path: str, *, root: int | None = None) -> bytes:
 
 
 def _is_absent(path: str, root: int | None) -> bool | None:
-    """Whether nothing is there; None if nothing can be, or nobody may look."""
+    """Whether nothing is there; None if the parent is not a readable directory."""
     try:
         return path_info(path, root=root) == ABSENT
     except (OSError, ValueError):
@@ -141,7 +139,7 @@ def _obeyed(worktrees: Sequence[str], root: int | None) -> tuple[Obeyed, ...]:
 DIRECTORIES_MAX: Final = 500
 REPOSITORIES_MAX: Final = 16
 _REPOSITORY: Final = ".git"
-# What programs make by the thousand, and where nobody works with git.
+# Generated in large numbers, and not a place for working with git.
 _SKIPPED: Final = frozenset({"node_modules", "__pycache__"})
 _SETTLED_NS: Final = 2_000_000_000  # after which a change cannot have the time of the last one
 _WORKSPACES_MAX: Final = 64
@@ -199,7 +197,7 @@ class Wanted(NamedTuple):
 def wanted_names(policy: SandboxPolicy, *, state: Path, root: int | None) -> Wanted:
     """What is to be kept below each directory, nested repositories included, and what cannot be.
 
-    Nobody is kept from working because of what lies further down.
+    Deeper directories are not scanned, so that large trees do not delay the start.
     """
     wanted = dict.fromkeys(policy.guarded, policy.protected)
     if not any(name.startswith(f"{_REPOSITORY}/") for name in policy.protected):
@@ -250,7 +248,7 @@ def _names_to_keep(
 
 
 def _remembered(state: Path) -> dict[str, list[str]]:
-    """The repositories that were kept the last time, or whoever is shut in could crowd them out."""
+    """Repositories protected before: else a sandboxed process could crowd them out."""
     try:
         return read_back((state / _MEMORY).read_bytes(), dict[str, list[str]])
     except (OSError, ValueError):  # it may not even be text
@@ -291,7 +289,7 @@ def _walked(top: int, known: dict[str, _Seen], skipped: Collection[str], most: i
 
 
 def _looked_at(top: int, way: str, before: _Seen | None) -> _Seen | None:
-    """What is in a directory; None if it is none, or nobody may look."""
+    """Entries of a directory; None if it is not a directory or not readable."""
     try:
         status = os.stat(way, dir_fd=top, follow_symlinks=False)
         if not stat.S_ISDIR(status.st_mode):

@@ -1,10 +1,8 @@
-"""Shut a process in: from what it may touch to the way in which it is started.
+"""Prepare a sandbox: apply a policy to a process entry by bubblewrap or Landlock, and cgroups.
 
-Count processes and memory of a sandbox together, where control groups can be made.
-
-Limits of a single process say nothing about a hundred of them. A control group does, and where
-none can be made, the caller is told. A group is removed when its last process is gone; what a
-killed starter has left is removed by the next one.
+Resource limits (rlimits) apply to single processes; a control group limits processes and memory of
+the whole sandbox. `lacks` reports when no control group can be made. A group is removed with its
+last process; the next start removes groups that a killed starter left behind.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ _OURS: Final = Path("/proc/self/cgroup")
 
 @dataclass(frozen=True, slots=True)
 class ControlGroup:
-    """A group that nobody is in yet: what it limits, and the way into it."""
+    """An empty control group: the controllers that limit it, and descriptors to join it."""
 
     limited: frozenset[str]
     doors: tuple[int, ...]
@@ -60,7 +58,7 @@ class ControlGroup:
     locks: tuple[int, ...]
 
     def close(self) -> None:
-        """Remove it if nobody is in it any more; otherwise the next to come will."""
+        """Remove the group if it is empty; otherwise the next start removes it."""
         for descriptor in (*self.doors, *self.locks):
             os.close(descriptor)
         for directory in self.directories:
@@ -96,7 +94,7 @@ def _door(directory: Path) -> int:
 
 
 def clean_groups(parent: Path) -> None:
-    """Remove the groups in a directory that nobody is in and nobody is about to enter."""
+    """Remove empty groups in a directory whose lock is free: no process is about to join."""
     for directory in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             lock = _locked(directory)

@@ -1,13 +1,11 @@
-"""Write the filter of system calls of a process that is shut in.
+"""Seccomp filters as BPF programs: one that denies system calls, one that reports path calls.
 
-Everything is allowed that is not listed: programs must run. Listed is what leads to another view
-of the machine (namespaces, mounts), to other processes, or to parts of the kernel that have been
-a way out before. The program looks at 32 bits of an argument only where the kernel does so too.
+The denying filter is a deny list, since an allow list would break programs: namespaces and mounts,
+access to other processes, and kernel subsystems that were used for escapes before. It compares only
+32 bits of an argument where the kernel truncates it, too.
 
-Decide which system calls tell what a process is kept from, and what follows from one.
-
-A listener is told of each before it happens, and lets it happen: the kernel decides, and what it
-decides is not heard. So what is said here follows from where things are, not from what was refused.
+The reporting filter notifies a listener before a call happens. The listener does not see the
+result, so `verdict` infers a denial from whether the path exists inside and outside.
 """
 
 from __future__ import annotations
@@ -147,7 +145,8 @@ def program(machine: str, families: tuple[SocketFamily, ...]) -> bytes:
         [
             *_head(known.code),
             *_if_in((number for number in refused if number is not None), [_refuse()]),
-            # Its flags stand in memory, where no filter looks. Libraries then use `clone`.
+            # BPF cannot read the flags of clone3, which are in memory. On ENOSYS libraries fall
+            # back to `clone`.
             *_if_equal(asked["clone3"], [_refuse(ENOSYS)]),
             *_if_equal(asked["clone"], [_argument(0), *_if_any(_NEW_NAMESPACES), _allow()]),
             *_if_equal(asked["unshare"], [_argument(0), *_if_any(unshared), _allow()]),
@@ -181,7 +180,7 @@ def asking_about(machine: str, numbers: tuple[int, ...]) -> bytes:
 
 
 def _head(architecture: int) -> list[bytes]:
-    """Kill whoever calls the kernel of another architecture: its calls have other numbers."""
+    """Kill the process on a call of another architecture: its call numbers differ."""
     return [
         _load(_ARCHITECTURE),
         _instruction(_EQUAL, architecture, skip_true=1),
@@ -267,7 +266,8 @@ class RefusalReason(StrEnum):
 class PathSyscall:
     """Where in the arguments of a call its paths are: (directory, path) pairs, and its flags.
 
-    A directory that is None is the current one. Of `openat2` the flags stand in memory.
+    A directory that is None is the current one. The flags of `openat2` are in memory, not in an
+    argument.
     """
 
     wish: AccessIntent
@@ -331,21 +331,21 @@ _COLUMNS: Final = {"x86_64": 0, "aarch64": 1}
 
 @cache
 def calls_of(machine: str) -> dict[int, PathSyscall]:
-    """What is asked about on a machine of this kind, by number."""
+    """The reported system calls of an architecture, by number."""
     if machine not in _COLUMNS:
-        raise SandboxUnavailable(reason=f"nobody knows the system calls of {machine}")
+        raise SandboxUnavailable(reason=f"the system call numbers of {machine} are not known")
     column = _COLUMNS[machine]
     numbered = [((plain, arm)[column], call) for plain, arm, call in _CALLS]
     return {number: call for number, call in numbered if number is not None}
 
 
 def watching_program(machine: str) -> bytes:
-    """The filter that tells a listener of all these, and nobody of anything else."""
+    """The BPF program that notifies the listener of these calls and allows all others."""
     return asking_about(machine, tuple(calls_of(machine)))
 
 
 def has_listeners(release: str) -> bool:
-    """Whether a kernel of this release can let a call go on that a listener was told of."""
+    """Whether a kernel release supports continuing a call after its notification (5.5)."""
     numbers = [int(word) for word in re.findall(r"\d+", release)[:2]]
     return numbers >= [5, 5]
 

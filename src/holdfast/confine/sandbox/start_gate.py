@@ -1,9 +1,9 @@
-"""The moment in which a sandbox stands and its command does not run yet.
+"""Start gate: hold a sandbox between its setup and the start of its command.
 
-Bubblewrap says who its first process is. What it runs first is a shell that waits for our word
-before it becomes the command; if we are gone before we gave it, the shell ends. Meanwhile a socket
-can be made in the sandbox's own network: a socket belongs to the network that it was made in,
-whoever holds it. So those inside reach us without any process of ours beside them.
+Bubblewrap reports the pid of its first process, a shell that waits for a byte on a pipe before it
+execs the command; if the starter dies, the pipe closes and the shell exits. Meanwhile a listening
+socket is created in the sandbox's network namespace: a socket stays in the namespace where it was
+created, whichever process holds it. Clients inside thus reach the proxy outside.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.confine.entry import ProcessEntry
 from holdfast.confine.failures import SandboxFailed
 from holdfast.confine.kernel import join
 
-PROXY_PORT: Final = 3128  # nobody else listens in a network of its own
+PROXY_PORT: Final = 3128  # free: a new network namespace has no listeners
 
 _NS_GET_USERNS: Final = 0xB701
 _IP_FREEBIND: Final = 15  # Python has no name for it
@@ -94,7 +94,7 @@ class StartGate:
 
     def cross(self) -> None:
         """Let the command begin."""
-        with suppress(BrokenPipeError):  # it has ended: whoever waits for it will see
+        with suppress(BrokenPipeError):  # the sandbox has ended: its waiter reports that
             os.write(self._tells, b"\n")
 
     def __enter__(self) -> Self:

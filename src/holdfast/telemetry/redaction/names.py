@@ -180,7 +180,7 @@ def name_before(text: str, at: int) -> str:
     """The part of a name that stands before `at`."""
     begin = max(0, at - NAME_BEFORE_LONGEST)
     begin += len(text[begin:at].rstrip(_NAME_CHARACTERS))
-    is_escaped = text[max(0, begin - 1) : begin] == "\\"  # the n of \n is no part of the name
+    is_escaped = text[max(0, begin - 1) : begin] == "\\"  # the n of \n is not part of the name
     return text[begin + is_escaped : at]
 
 

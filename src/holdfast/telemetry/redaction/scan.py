@@ -50,7 +50,7 @@ Pass = Callable[[str, int, bool], RedactionScan]
 
 
 class Spans:
-    """Collects the output of a pass: what is kept as it was, and what stands for the secrets."""
+    """Collects the output of a pass: unchanged text and placeholders for secrets."""
 
     __slots__ = ("_pieces", "_text", "at")
 
