@@ -10,10 +10,12 @@ from blake3 import blake3
 from holdfast.nouns import PATH_BYTES_MAX, RelativePath
 from holdfast.workbench.model import UncoveredReason
 
-DEPTH_MAX = 256  # a scan holds one descriptor per level
+# A scan holds one descriptor per level.
+DEPTH_MAX = 256
 
 _XATTRS = (b"user.", b"system.posix_acl_")
-_XATTRS_OF_OTHERS = (b"user.overlay.",)  # overlay metadata, meaningless elsewhere
+# Overlay metadata, meaningless elsewhere.
+_XATTRS_OF_OTHERS = (b"user.overlay.",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What can go wrong between a person's project and what is kept of it."""
+"""Failures of the workbench."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class WorkbenchHeld(
     user_message="Another process is at work on {path}. Wait until it has ended, or stop it.",
     actions=(Action.WAIT, Action.RETRY, Action.CANCEL),
 ):
-    """Another process has the store of this project open."""
+    """Another process holds the lock of this project's store."""
 
     path: str
 
@@ -24,11 +24,11 @@ class ObjectDamaged(
     kind=Kind.BROKEN,
     title="Something kept is damaged",
     user_message="What {path} holds at {offset} is not what was written there ({reason}). Only "
-    "checkpoints that contain it are spoiled; choose another one.",
+    "checkpoints that contain it are damaged; choose another one.",
     recovery=Recovery.USE_ALTERNATIVE,
     actions=(Action.RESTORE_CHECKPOINT, Action.VIEW_REPORT),
 ):
-    """The bytes of an object in a segment contradict its checksum or its name."""
+    """The stored bytes of an object do not match its checksum or hash."""
 
     object: str
     path: str
@@ -42,11 +42,11 @@ class ObjectMissing(
     kind=Kind.BROKEN,
     title="Something kept is gone",
     user_message="{object} is no longer in the store. Only checkpoints that contain it are "
-    "spoiled; choose another one.",
+    "damaged; choose another one.",
     recovery=Recovery.USE_ALTERNATIVE,
     actions=(Action.RESTORE_CHECKPOINT, Action.VIEW_REPORT),
 ):
-    """No segment holds an object that something refers to."""
+    """No segment holds an object that a checkpoint or draft refers to."""
 
     object: str
 
@@ -60,7 +60,7 @@ class CheckpointCreateFailed(
     retryable=True,
     actions=(Action.FREE_DISK_SPACE, Action.RETRY, Action.CANCEL),
 ):
-    """The checkpoint failed without which nothing is published or restored."""
+    """The checkpoint before a publish or restore failed."""
 
     path: str
     reason: str
@@ -74,7 +74,7 @@ class CheckpointMissing(
     title="No such checkpoint",
     user_message="There is no checkpoint {checkpoint}; `holdfast checkpoint list` shows all.",
 ):
-    """No checkpoint has the id that was given."""
+    """No checkpoint has this id."""
 
     checkpoint: str
 
@@ -94,7 +94,7 @@ class PublishedChanged(
         Action.SEND_TO_AGENT,
     ),
 ):
-    """Somebody else changed what a publication would replace."""
+    """The project changed at a path that a publish would replace."""
 
     paths: tuple[str, ...]
 
@@ -107,7 +107,7 @@ class BatchRefused(
     user_message="None of the changes was made, because not all of them can be: {reasons}.",
     actions=(Action.REGENERATE, Action.CANCEL),
 ):
-    """A change of a batch contradicts the draft, or another one of the same batch."""
+    """A change of a batch does not fit the draft or another change of the batch."""
 
     reasons: tuple[str, ...]
 
@@ -118,10 +118,10 @@ class BatchStale(
     kind=Kind.STALE,
     title="The draft has moved on",
     user_message="None of the changes was made: {paths} changed in the draft meanwhile. "
-    "Have the changes made anew from the draft as it is.",
+    "Generate the changes again from the current draft.",
     actions=(Action.REGENERATE, Action.REVIEW_DRAFT, Action.CANCEL),
 ):
-    """A batch that is tried again meets a draft that it does not know."""
+    """A repeated batch finds a draft that has changed."""
 
     paths: tuple[str, ...]
 
@@ -131,11 +131,11 @@ class ConsentRequired(
     code="EGRESS_CONSENT_REQUIRED",
     kind=Kind.NEEDS_APPROVAL,
     title="Nobody agreed to send this",
-    user_message="Nothing was sent to {provider}, because nobody has agreed that it may see "
+    user_message="Nothing was sent to {provider}, because there is no consent that it may see "
     "{scope} of {project}. Agree to it first.",
     actions=(Action.GIVE_CONSENT, Action.CANCEL),
 ):
-    """Something of a project would go to a provider that the person did not agree to."""
+    """Data of a project would be sent to a provider without the user's consent."""
 
     project: str
     provider: str
@@ -153,7 +153,7 @@ class MarkerDamaged(
     recovery=Recovery.USE_ALTERNATIVE,
     actions=(Action.RESTORE_CHECKPOINT, Action.VIEW_REPORT),
 ):
-    """The marker of a transaction is not what was written."""
+    """The checksum of a transaction marker does not match."""
 
     reason: str
 
@@ -167,7 +167,7 @@ class MarkerForeign(
     "what it wrote down is not understood here: {reason}. Nothing was changed; use that version.",
     actions=(Action.CANCEL,),
 ):
-    """The marker of a transaction is whole, and in a form of another version."""
+    """A transaction marker was written by another version."""
 
     reason: str
 
@@ -181,7 +181,7 @@ class TransactionUnsettled(
     "The next command here tries again before anything else; `holdfast recover` does only that.",
     actions=(Action.RETRY, Action.VIEW_REPORT),
 ):
-    """A transaction failed, and so did the attempt to undo it; its marker is still there."""
+    """A transaction failed and could not be undone; its marker is still there."""
 
     path: str
     reason: str
@@ -194,7 +194,7 @@ class ProjectRefused(
     title="No project",
     user_message="{path} cannot be worked on: {reason}.",
 ):
-    """What was named as a project is none."""
+    """The directory cannot be used as a project."""
 
     path: str
     reason: str
@@ -210,7 +210,7 @@ class DraftMovedOn(
     "Review it again, then publish.",
     actions=(Action.REVIEW_DRAFT, Action.CANCEL),
 ):
-    """A draft was written to after it was reviewed, so that nobody approved of what it is now."""
+    """A draft was written to after its review."""
 
     draft: str
     sealed: str
@@ -226,7 +226,7 @@ class DraftMerged(
     "draft {draft} ({paths}). Review it again, then publish.",
     actions=(Action.REVIEW_DRAFT, Action.CANCEL),
 ):
-    """Changes of the person went into the draft, and nobody has reviewed the result."""
+    """Project changes were merged into the draft, and the result is not reviewed yet."""
 
     draft: str
     paths: tuple[str, ...]
@@ -240,7 +240,7 @@ class MergeNothing(
     user_message="Nothing was changed: draft {draft} has no conflict with the project at {path}; "
     "`holdfast draft diff` lists them.",
 ):
-    """A path was to be merged at which draft and project do not both differ from the base."""
+    """A path has no conflict between draft and project."""
 
     draft: str
     path: str
@@ -253,7 +253,7 @@ class PathMissing(
     title="No such file",
     user_message="There is no file {path} in that version ({version}).",
 ):
-    """A version of a file was asked for that has none."""
+    """A version of a file does not exist."""
 
     path: str
     version: str
@@ -268,7 +268,7 @@ class FileReadFailed(
     "be undone. Make it readable or move it away, or leave it out.",
     actions=(Action.PUBLISH_PARTIAL, Action.RETRY, Action.CANCEL),
 ):
-    """A publication or restore would change what no checkpoint covers."""
+    """A publish or restore would change a path that no checkpoint covers."""
 
     paths: tuple[str, ...]
 
@@ -282,7 +282,7 @@ class RestoreConflict(
     "what is open in other programs, and restore again.",
     actions=(Action.RETRY, Action.CANCEL),
 ):
-    """Somebody changed what a restore was about to replace."""
+    """The project changed during a restore."""
 
     paths: tuple[str, ...]
 
@@ -309,7 +309,7 @@ class RevisionMissing(
     user_message="Draft {draft} has no revision {number} to go back to; "
     "`holdfast draft list` shows all.",
 ):
-    """A draft was to go back to where it never was."""
+    """A draft has no revision with this number."""
 
     draft: str
     number: int
@@ -323,7 +323,7 @@ class HunkMissing(
     user_message="{path} has no change {number}: it has {count} that can be chosen from; "
     "`holdfast draft diff` shows them.",
 ):
-    """A change of a file was chosen by a number that it does not have."""
+    """A file has no hunk with this number."""
 
     path: str
     number: int
@@ -339,7 +339,7 @@ class DraftMissing(
     user_message="There is no draft {draft} of {project}, or more than one whose name begins like "
     "that; `holdfast draft list` shows all, `holdfast draft open` makes one.",
 ):
-    """No draft, or not just one, is meant by what was given."""
+    """No draft, or more than one, matches."""
 
     draft: str
     project: str
@@ -353,7 +353,7 @@ class DraftAmbiguous(
     user_message="{project} has several drafts with changes: {drafts}. Say which one with "
     "`--draft ID`; `holdfast draft list` shows them.",
 ):
-    """No draft was named, and more than one may be meant."""
+    """No draft was named, and several have changes."""
 
     drafts: tuple[str, ...]
     project: str
@@ -369,7 +369,7 @@ class DraftDamaged(
     recovery=Recovery.USE_ALTERNATIVE,
     actions=(Action.DISCARD_DRAFT, Action.RESTORE_CHECKPOINT, Action.VIEW_REPORT),
 ):
-    """What was written down about a draft is not what was written."""
+    """The record of a draft is unreadable."""
 
     draft: str
     path: str
@@ -402,7 +402,7 @@ class ReflinkUnavailable(
     "Choose another mode.",
     recovery=Recovery.USE_ALTERNATIVE,
 ):
-    """The file systems of the project and of its drafts share no data."""
+    """The file system cannot share extents between project and draft."""
 
     project: str
     reason: str
@@ -417,7 +417,7 @@ class RevisionUnwritten(
     "be written down ({reason}). The next command on it does that; repeat nothing.",
     actions=(Action.FREE_DISK_SPACE, Action.REVIEW_DRAFT),
 ):
-    """A draft was changed, and what went wrong after that cannot take it back."""
+    """A draft was changed, but its revision could not be written."""
 
     draft: str
     reason: str
@@ -432,7 +432,7 @@ class GitUnavailable(
     "publish without --commit and --branch.",
     recovery=Recovery.FIX_INPUT,
 ):
-    """Git is needed, and there is no such program."""
+    """The git program is missing."""
 
     reason: str
 
@@ -444,7 +444,7 @@ class GitFailed(
     title="Git could not do it",
     user_message="`git {command}` failed: {reason}. No branch was changed.",
 ):
-    """A git command ended with an error that Holdfast has no name for."""
+    """A git command failed for a reason without a failure of its own."""
 
     command: str
     reason: str
@@ -458,7 +458,7 @@ class GitRepositoryMissing(
     user_message="Nothing was changed: {project} is not in a git repository. Run `git init` first, "
     "or publish without --commit and --branch.",
 ):
-    """Something was to be committed where there is no repository."""
+    """A commit was requested outside of a repository."""
 
     project: str
 
@@ -471,7 +471,7 @@ class GitRepositoryRefused(
     user_message="Nothing was changed: nothing can be committed in the repository of {project} now "
     "({reason}). Publish without --commit, and commit with git.",
 ):
-    """A repository is in a state, or of a kind, in which Holdfast makes no commit."""
+    """The state or the format of a repository does not permit a commit."""
 
     project: str
     reason: str
@@ -487,7 +487,7 @@ class GitIdentityMissing(
     "and user.email ADDRESS).",
     recovery=Recovery.FIX_INPUT,
 ):
-    """A commit was asked for, and git has no name or no address of the person."""
+    """Git has no name or address of the user."""
 
     reason: str
 
@@ -502,7 +502,7 @@ class GitCommitNotMade(
     recovery=Recovery.USE_ALTERNATIVE,
     actions=(Action.RESTORE_CHECKPOINT,),
 ):
-    """A branch moved while files were published, so the commit that was ready is not on it."""
+    """A branch moved during a publish, so it does not have the prepared commit."""
 
     reason: str
     checkpoint: str
@@ -518,7 +518,7 @@ class GitBranchInvalid(
     user_message="Nothing was changed: git takes no branch of the name {branch}. Use letters, "
     "digits, and - or / between them.",
 ):
-    """A branch was to be made with a name that git does not allow."""
+    """Git does not permit this branch name."""
 
     branch: str
 
@@ -532,7 +532,7 @@ class GitBranchExists(
     "be made. Choose another name.",
     recovery=Recovery.USE_ALTERNATIVE,
 ):
-    """A branch was to be made whose name is taken, or is in the way of another one."""
+    """The branch name is taken, or conflicts with another."""
 
     branch: str
     existing: str
@@ -546,7 +546,7 @@ class GitCommitsMissing(
     user_message="Nothing was changed: draft {draft} has no commits that the repository lacks, on "
     "the branch that it is on{others}. `holdfast publish --commit` makes one of its changes.",
 ):
-    """The commits of a draft were asked for, and there are none."""
+    """A draft has no commits that the project lacks."""
 
     draft: str
     others: str
@@ -561,7 +561,7 @@ class GitObjectsRefused(
     "({reason}). Its files can be published without its commits (holdfast publish --commit).",
     recovery=Recovery.USE_ALTERNATIVE,
 ):
-    """Objects or refs of a draft's repository are damaged, missing, or not allowed."""
+    """Objects or refs of a draft's repository are damaged, missing, or forbidden."""
 
     draft: str
     reason: str

@@ -173,6 +173,7 @@ def is_draft_in_use(home: Path) -> bool:
     """Whether the shared lock is held; no new holder can appear while the workbench is locked."""
     lock = _opened(home)
     try:
+        # Succeeds only without shared holders; closing the descriptor releases it at once.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return True

@@ -12,7 +12,8 @@ from msgspec import Struct
 from holdfast.nouns import Id, RelativePath
 
 CONTENT_ID_BYTES = 32
-STAGE_PREFIX = ".holdfast-stage-"  # staging directory in the project; never stored or published
+# Staging directory in the project; never stored or published.
+STAGE_PREFIX = ".holdfast-stage-"
 
 
 class WorkProgress(NamedTuple):

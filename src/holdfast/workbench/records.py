@@ -79,7 +79,8 @@ class RecordLog(Generic[Line]):
         Its position is remembered, so that reopening does not read all of it.
         """
         if self._journal is not None:
-            with suppress(Failure):  # then all of it is read
+            with suppress(Failure):
+                # Then all of it is read.
                 self._bookmark = self._journal.bookmark
             self._journal.close()
             self._journal = None

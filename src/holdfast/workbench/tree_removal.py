@@ -15,7 +15,8 @@ from pathlib import Path
 from holdfast.world import disk_failure
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_TRIES_MAX = 100  # other processes may still create files
+# Other processes may still create files.
+_TRIES_MAX = 100
 
 
 def remove_whole(directory: Path) -> None:
@@ -47,6 +48,7 @@ def remove_beneath(parent: int, name: bytes) -> None:
         os.unlink(name, dir_fd=parent)
         return
     try:
+        # Processes may still write to the tree, so removal is repeated until it is empty.
         for _ in range(_TRIES_MAX):
             _empty(top)
             with suppress(FileNotFoundError):
@@ -71,14 +73,16 @@ def _empty(top: int) -> None:
         try:
             here = _opened(top, name)
         except (FileNotFoundError, NotADirectoryError):
-            continue  # removed or replaced meanwhile; the next round handles it
+            # Removed or replaced meanwhile; the next round handles it.
+            continue
         try:
             for below in _emptied(here):
                 count, moved = _moved_up(here, below, top, count)
                 ahead.append(moved)
         finally:
             os.close(here)
-        with suppress(OSError):  # not empty again: the next round handles it
+        with suppress(OSError):
+            # Not empty again: the next round handles it.
             os.rmdir(name, dir_fd=top)
 
 
@@ -103,14 +107,13 @@ def _emptied(directory: int) -> list[bytes]:
 def _moved_up(here: int, name: bytes, top: int, count: int) -> tuple[int, bytes]:
     """Move a directory up to an unused name."""
     with suppress(FileNotFoundError, NotADirectoryError):
-        os.close(_opened(here, name))  # a directory must be writable to be moved
+        # A directory must be writable to be moved.
+        os.close(_opened(here, name))
     while True:
         count += 1
         moved = b"%d" % count
         try:
-            os.mkdir(
-                moved, 0o700, dir_fd=top
-            )  # reserve the name: rename would replace an empty directory
+            os.mkdir(moved, 0o700, dir_fd=top)
         except FileExistsError:
             continue
         with suppress(FileNotFoundError, NotADirectoryError):

@@ -143,7 +143,7 @@ async def test_who_asks_how_it_is_starts_nothing(bench: Bench) -> None:
     [
         ("nobody/x", "There is no provider nobody"),
         ("openai/x", "set OPENAI_API_KEY"),
-        ("ollama/x", "nobody has agreed"),
+        ("ollama/x", "there is no consent"),
     ],
 )
 async def test_what_a_conversation_would_lack_is_said_before(

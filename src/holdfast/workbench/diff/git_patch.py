@@ -46,7 +46,8 @@ _SHORT: Final = {
     0x22: b'\\"',
     0x5C: b"\\\\",
 }
-_LINE_BYTES: Final = 52  # of deflated data in one line of a binary patch
+# Of deflated data in one line of a binary patch.
+_LINE_BYTES: Final = 52
 _MODULES: Final = b".gitmodules"
 
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-_DIFFERENCES_MAX: Final = 300  # the cost of comparing a stretch grows with their square
+# The cost of comparing a stretch grows with their square.
+_DIFFERENCES_MAX: Final = 300
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -125,7 +126,8 @@ def _compared(ours: list[int], theirs: list[int], stretch: _Stretch) -> list[Mat
     """Myers' greedy search for the shortest edit, if it is short enough."""
     a = ours[stretch.before : stretch.before_end]
     b = theirs[stretch.after : stretch.after_end]
-    reach = {1: 0}  # for each diagonal, how far into `a` so many differences lead
+    # For each diagonal, how far into `a` so many differences lead.
+    reach = {1: 0}
     trail: list[dict[int, int]] = []
     for differences in range(min(len(a) + len(b), _DIFFERENCES_MAX) + 1):
         trail.append(dict(reach))

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 
 from holdfast.workbench.diff.lines import matches, split_lines
 
-MERGE_BYTES_MAX: Final = 8 << 20  # larger results could not be reviewed
+# Larger results could not be reviewed.
+MERGE_BYTES_MAX: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)

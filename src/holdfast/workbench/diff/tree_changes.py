@@ -147,7 +147,8 @@ def nearest(raw: bytes) -> RelativePath:
 def _is_whole(each: LayerEntry, path: RelativePath) -> bool:
     """Whether all below must be scanned, too."""
     if len(each.path) > PATH_BYTES_MAX:
-        return True  # the scan of its parent reports it as too long
+        # The scan of its parent reports it as too long.
+        return True
     is_deepest = len(path.parts) >= DEPTH_MAX
     return stat.S_ISDIR(each.mode) and (each.is_opaque or each.is_closed or is_deepest)
 
@@ -225,7 +226,8 @@ def _changes(
     new = {node.name: node for node in load(after)} if after is not None else {}
     for name in sorted(old.keys() | new.keys()):
         was, now = old.get(name), new.get(name)
-        if was == now:  # equal in all fields, hence equal below
+        if was == now:
+            # Equal in all fields, hence equal below.
             continue
         at = (*parts, name)
         if near is None or at in near.wanted:
@@ -322,7 +324,8 @@ class _Combination:
         return {} if tree is None else {node.name: node for node in self._load(tree)}
 
 
-_SAME_DIRECTORY = PathEntry(EntryKind.DIRECTORY, 0o755)  # a stand-in that is equal in all trees
+# A stand-in that is equal in all trees.
+_SAME_DIRECTORY = PathEntry(EntryKind.DIRECTORY, 0o755)
 _UNKNOWN = PathEntry(EntryKind.SPECIAL, 0)
 
 
@@ -385,7 +388,8 @@ def three_entries(base: Node | None, theirs: Node | None, ours: Node | None) -> 
     Uncovered entries compare equal to each other.
     """
     three = ThreeEntries(*map(known_entry, (base, theirs, ours)))
-    is_stray = three.base is None and three.theirs is None  # for example a socket made in the draft
+    # For example a socket made in the draft.
+    is_stray = three.base is None and three.theirs is None
     return None if is_stray else three
 
 

@@ -55,7 +55,8 @@ from holdfast.world import (
 )
 from holdfast.world.failures import DiskMissing
 
-_OURS = b"overlay holdfast"  # type and source of our overlay mounts
+# Type and source of our overlay mounts.
+_OURS = b"overlay holdfast"
 
 
 def refuse_unfit_project(project: Path, *, kept_in: Path) -> None:
@@ -155,7 +156,8 @@ def decode_draft(raw: bytes) -> Draft:
 
 def _written(said: Mapping[str, object]) -> bytes:
     """Encode with msgspec, ten times faster, where it gives the same ASCII bytes as json."""
-    with suppress(ValueError, OverflowError):  # a surrogate, or a number out of range
+    with suppress(ValueError, OverflowError):
+        # A surrogate, or a number out of range.
         data = msgspec.json.encode(said)
         if data.isascii() and b"\x7f" not in data:
             return msgspec.json.format(data, indent=1) + b"\n"
@@ -196,7 +198,8 @@ def _number(said: object) -> int:
 _NEW, _GONE = ".new-", ".gone-"
 _RECORD, _PLACE, _COPY = "draft.json", "place", "copy"
 _UPPER = Path(_PLACE, "upper")
-_OTHERWISE = (PlaceUnavailable, ForeignOwners, ReflinkUnavailable)  # another mode may be possible
+# Another mode may be possible.
+_OTHERWISE = (PlaceUnavailable, ForeignOwners, ReflinkUnavailable)
 
 
 class Drafts:
@@ -224,7 +227,8 @@ class Drafts:
         self._hidden = hidden
         for name in self._names():
             if name.startswith((_NEW, _GONE)):
-                with suppress(Failure):  # retried on the next opening
+                with suppress(Failure):
+                    # Retried on the next opening.
                     remove_whole(directory / name)
 
     def make(
@@ -304,7 +308,8 @@ class Drafts:
         except DiskMissing:
             return
         self._disk.sync_directory(self.directory)
-        with suppress(Failure):  # retried on the next opening
+        with suppress(Failure):
+            # Retried on the next opening.
             remove_whole(gone)
 
     def home(self, draft: Draft) -> Path:
@@ -336,6 +341,7 @@ class Drafts:
             if draft.mode is not DraftMode.OVERLAY:
                 draft = self._copied(draft, new / _COPY, on_progress)
             replace_file(self._disk, new / _RECORD, (encode_draft(draft),))
+            # The rename makes the draft visible, after its record is durable.
             self._disk.rename(new, self.home(draft))
             undo.pop_all()
             undo.callback(self.remove, draft)

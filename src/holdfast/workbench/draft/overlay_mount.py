@@ -20,7 +20,8 @@ from holdfast.workbench.tree_removal import remove_whole
 from holdfast.world import disk_failure
 
 _UPPER, _OLD, _GROUND = "upper", "old-upper", "ground"
-_TRIES_MAX, _WAIT = 200, 0.01  # a killed holder takes a moment to exit
+# A killed holder takes a moment to exit.
+_TRIES_MAX, _WAIT = 200, 0.01
 
 
 def find_or_create_place(spec: PlaceSpec) -> Place:
@@ -34,7 +35,8 @@ def find_or_create_place(spec: PlaceSpec) -> Place:
             if found is not None:
                 return found
             place = create(spec)
-        except (PlaceHeld, PlaceLost):  # another process creates or ends it
+        except (PlaceHeld, PlaceLost):
+            # Another process creates or ends it.
             select.select([], [], [], _WAIT)
             continue
         _record_covered(spec)
@@ -89,7 +91,8 @@ def _is_same_directory(spec: PlaceSpec) -> bool:
     try:
         noted = Path(spec.directory, _GROUND).read_text("ascii")
     except OSError:
-        return True  # unknown: its creator was killed before recording it
+        # Unknown: its creator was killed before recording it.
+        return True
     return noted == _covered_inodes(spec)
 
 

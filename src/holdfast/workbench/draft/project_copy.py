@@ -45,7 +45,8 @@ def copy_data(source: int, target: int, size: int) -> None:
         while at < end:
             taken = _copied(source, target, at, min(end - at, _AT_ONCE))
             if not taken:
-                return  # truncated meanwhile; the caller compares stat results
+                # Truncated meanwhile; the caller compares stat results.
+                return
             at += taken
     os.ftruncate(target, size)
 
@@ -83,11 +84,13 @@ def _written(source: int, size: int) -> Iterator[tuple[int, int]]:
             start = os.lseek(source, at, os.SEEK_DATA)
             at = min(os.lseek(source, start, os.SEEK_HOLE), size)
         except OSError as error:
-            if error.errno == errno.ENXIO:  # no data after this offset
+            if error.errno == errno.ENXIO:
+                # No data after this offset.
                 return
             if error.errno != errno.EINVAL:
                 raise
-            start, at = at, size  # SEEK_DATA is not supported
+            # SEEK_DATA is not supported.
+            start, at = at, size
         if start < at:
             yield start, at
 
@@ -234,7 +237,8 @@ class _ProjectCopy:
             if error.errno in _NO_SHARING:
                 reason = os.strerror(error.errno)
                 raise ReflinkUnavailable(project=self._project, reason=reason) from error
-            if error.errno != errno.EINVAL:  # this file cannot be reflinked: copy it
+            if error.errno != errno.EINVAL:
+                # This file cannot be reflinked: copy it.
                 raise
             copy_data(here, there, size)
 

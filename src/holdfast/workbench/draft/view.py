@@ -38,7 +38,8 @@ from holdfast.world import disk_failure
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TRIES_MAX = 5
 _LAYOUT = "layout"
-_REMOVED = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE}  # while it was looked at
+# While it was looked at.
+_REMOVED = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE}
 _NAMES_LARGE, _BYTES_LARGE = 1000, 64 * 2**20
 
 
@@ -257,6 +258,7 @@ class DraftView:
         if self.place is None or self._spec is None:
             return
         fresh = _opened(self.place, self._spec)
+        # dup2 keeps the number, which callers have stored.
         os.dup2(fresh, self.root, inheritable=False)
         os.close(fresh)
 
@@ -282,7 +284,8 @@ def open_view(drafts: Drafts, draft: Draft) -> DraftView:
             raise disk_failure(error, path=str(copy)) from error
     spec = drafts.spec(draft)
     for _ in range(_TRIES_MAX):
-        with ExitStack() as undo, suppress(PlaceLost):  # the holder died while starting
+        with ExitStack() as undo, suppress(PlaceLost):
+            # The holder died while starting.
             place = find_or_create_place(spec)
             undo.callback(place.close)
             root = _opened(place, spec)

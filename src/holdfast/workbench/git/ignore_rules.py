@@ -2,11 +2,11 @@
 
 A rule is a glob. Without a slash, except at its end, it is compared with the last name of a path,
 else with the whole path below the directory of its file. It is compared name by name, so that no
-rule takes more than linear time in each name, however many stars an agent puts into it. Of several
-rules that match, the last one counts; a file further down counts more than one further up; what is
-below an ignored directory is ignored, whatever other rules say.
+rule takes more than linear time in each name, however many stars an agent puts into it. The last
+matching rule wins; files in deeper directories take precedence; everything below an ignored
+directory is ignored.
 
-Read which paths git tracks from its index file, without git.
+Tracked paths are read from git's index file:
 
     DIRC | version 4 | entries 4 | entry... | extension... | checksum
 
@@ -51,9 +51,10 @@ Parts = tuple[bytes, ...]
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRule:
-    """One line: the globs of its names, and what they are compared with.
+    """One rule: the globs of its path components.
 
-    `is_anchored`: with the whole path below the directory of the file, else with the last name.
+    `is_anchored`: matched against the whole path below the rule file, else against the last
+    component.
     """
 
     globs: Parts
@@ -62,7 +63,7 @@ class IgnoreRule:
     is_for_directories: bool = False
 
     def matches(self, below: Parts, *, is_directory: bool) -> bool:
-        """Whether a path, from the directory of the file, is what the line means."""
+        """Whether a path, relative to the rule file, matches."""
         if self.is_for_directories and not is_directory:
             return False
         if not self.is_anchored:
@@ -71,14 +72,14 @@ class IgnoreRule:
 
 
 def parse_rules(content: bytes) -> tuple[IgnoreRule, ...]:
-    """The rules of one file, in order."""
+    """Parse one file, in order."""
     lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     found = (_parsed(line.removesuffix(b"\r")) for line in lines)
     return tuple(each for each in found if each is not None)
 
 
 def verdict(rules: Sequence[IgnoreRule], below: Parts, *, is_directory: bool) -> bool | None:
-    """Whether rules of one file ignore a path; None if none of them speaks of it."""
+    """Whether rules of one file ignore a path; None if none matches."""
     for rule in reversed(rules):
         if rule.matches(below, is_directory=is_directory):
             return not rule.is_negated
@@ -86,10 +87,10 @@ def verdict(rules: Sequence[IgnoreRule], below: Parts, *, is_directory: bool) ->
 
 
 class IgnoreRules:
-    """All rules of a project, for asking about many paths.
+    """All rules of a project.
 
-    `rules_in` gives the rules of the `.gitignore` in a directory, () being the top; `also` are
-    those of `.git/info/exclude`. What is in `tracked`, or holds something of it, is not ignored.
+    `rules_in` returns the rules of the `.gitignore` in a directory, () for the root; `also` are
+    those of `.git/info/exclude`. Tracked paths, and directories that contain any, are not ignored.
     """
 
     def __init__(
@@ -105,16 +106,17 @@ class IgnoreRules:
         self._directories: dict[Parts, bool] = {(): False}
 
     def is_ignored(self, path: RelativePath, *, is_directory: bool) -> bool:
-        """Whether git would not tell about a path that it does not track."""
+        """Whether git would not list an untracked path."""
         parts = path.parts
         if parts in self._tracked or (is_directory and parts in self._holding):
             return False
         if any(parts[:count] in self._tracked for count in range(1, len(parts))):
-            return False  # a submodule: the repository above does not look into it
+            # A submodule: the repository above does not look into it.
+            return False
         return self._is_below(parts[:-1]) or self._speaks_of(parts, is_directory=is_directory)
 
     def _is_below(self, parts: Parts) -> bool:
-        """Whether a directory is ignored, or is in one that is."""
+        """Whether a directory or one of its ancestors is ignored."""
         known = self._directories.get(parts)
         if known is None:
             known = self._is_below(parts[:-1]) or self._speaks_of(parts, is_directory=True)
@@ -133,10 +135,10 @@ class IgnoreRules:
 def ignored_changes(
     changes: Sequence[PathChange], is_ignored: Callable[[RelativePath, PathEntry], bool]
 ) -> frozenset[RelativePath]:
-    """Of changes, those that only concern ignored files, so that the rest makes sense alone.
+    """Return changes that concern only ignored files, so that the rest is consistent without them.
 
-    What is deleted together with a directory that is not ignored goes with it. A new directory
-    in which everything is ignored is ignored, too: git does not see it, either.
+    Deletions together with a directory that is not ignored stay with it. A new directory with only
+    ignored entries is ignored, as in git.
     """
     every = {change.path: change for change in changes}
     found = {
@@ -159,7 +161,7 @@ def ignored_changes(
 
 
 def folded(paths: Collection[RelativePath]) -> Mapping[str, int]:
-    """How many paths there are in each directory at the top; `.` is the top itself."""
+    """Count paths by top-level directory; `.` is the root."""
     counts: dict[str, int] = {}
     tops = {path.parts[0] for path in paths if len(path.parts) > 1}
     for path in sorted(paths):
@@ -193,7 +195,7 @@ def _parsed(line: bytes) -> IgnoreRule | None:
 
 
 def _without_spaces(line: bytes) -> bytes:
-    """A line without spaces at its end, but for those after a backslash."""
+    """Strip trailing spaces, except after a backslash."""
     end = len(line)
     while end and line[end - 1 : end] == b" ":
         backslashes = len(line[: end - 1]) - len(line[: end - 1].rstrip(b"\\"))
@@ -204,7 +206,7 @@ def _without_spaces(line: bytes) -> bytes:
 
 
 def _names(text: bytes) -> Iterator[bytes]:
-    """The globs between slashes; a slash in brackets is none that parts them."""
+    """Split a pattern at slashes, except those in brackets."""
     start = at = 0
     while at < len(text):
         if text[at : at + 1] == b"\\":
@@ -220,8 +222,9 @@ def _names(text: bytes) -> Iterator[bytes]:
 
 
 def _fits(globs: Parts, names: Parts) -> bool:
-    """Whether a path fits globs of names, of which `**` stands for any number of directories."""
-    reached = {0}  # how many globs can stand for the names so far
+    """Match a path against globs, where `**` matches any number of directories."""
+    # How many globs can stand for the names so far.
+    reached = {0}
     for place, name in enumerate(names):
         is_last = place == len(names) - 1
         following: set[int] = set()
@@ -235,7 +238,7 @@ def _fits(globs: Parts, names: Parts) -> bool:
 
 
 def _onward(globs: Parts, reached: set[int]) -> set[int]:
-    """The same where each `**` may also stand for nothing; at the end it stands for a name."""
+    """Positions reachable if each `**` matches nothing."""
     found = set(reached)
     for count in reached:
         here = count
@@ -247,16 +250,16 @@ def _onward(globs: Parts, reached: set[int]) -> set[int]:
 
 @lru_cache(maxsize=4096)
 def _compiled(glob: bytes) -> Callable[[bytes], bool]:
-    """Whether a name fits a glob."""
+    """Compile a glob to a predicate."""
     pattern = re.compile(_translated(glob), re.DOTALL)
     return lambda name: pattern.fullmatch(name) is not None
 
 
 def _translated(glob: bytes) -> bytes:
-    """A regular expression for a glob of one name.
+    """Translate a glob of one component.
 
-    Between two stars the first place where the piece fits is as good as every other one, so it is
-    atomic: there is nothing to be tried again.
+    Parts between stars become atomic groups: the first match is as good as any, so there is no
+    backtracking.
     """
     pieces: list[bytes] = [b""]
     at = 0
@@ -289,7 +292,7 @@ def _translated(glob: bytes) -> bytes:
 
 
 def _class_end(glob: bytes, start: int) -> int | None:
-    """Where a bracket expression that begins here is over; None if it is not."""
+    """End of a bracket expression; None if it is not closed."""
     at = start + 1
     if glob[at : at + 1] in (b"!", b"^"):
         at += 1
@@ -309,7 +312,7 @@ def _class_end(glob: bytes, start: int) -> int | None:
 
 
 def _class(text: bytes) -> bytes:
-    """A bracket expression as a regular expression has it."""
+    """Translate a bracket expression."""
     inside = text[1:-1]
     is_negated = inside[:1] in (b"!", b"^")
     inside = inside[1:] if is_negated else inside
@@ -336,31 +339,35 @@ def _class(text: bytes) -> bytes:
 
 
 def _member(inside: bytes, at: int) -> tuple[int, int]:
-    """The character at a place of a bracket expression, and where the next one is."""
+    """Character at a position of a bracket expression, and the next position."""
     if inside[at : at + 1] == b"\\" and at + 1 < len(inside):
         at += 1
     return inside[at], at + 1
 
 
 _HEAD: Final = Struct(">4sII")
-_BEFORE_ID: Final = 40  # bytes of an entry: times, device, inode, mode, owner, size
-_ID_SIZES: Final = (20, 32)  # SHA-1, SHA-256: only the settings of the repository say which
+# Bytes of an entry: times, device, inode, mode, owner, size.
+_BEFORE_ID: Final = 40
+# SHA-1, SHA-256: only the settings of the repository say which.
+_ID_SIZES: Final = (20, 32)
 _EXTENDED: Final = 0x4000
-_LENGTH: Final = 0x0FFF  # also of all names that are longer
-_PREFIXED: Final = 4  # the version in which names are shortened
+# Also of all names that are longer.
+_LENGTH: Final = 0x0FFF
+# The version in which names are shortened.
+_PREFIXED: Final = 4
 _EXTENSION: Final = Struct(">4sI")
 
 
 @dataclass(frozen=True, slots=True)
 class TrackedPaths:
-    """What an index names; `shared` is the id of the index that it adds to, if it is split."""
+    """Paths in an index; `shared` is the id of the shared index of a split one."""
 
     paths: frozenset[bytes] = frozenset()
     shared: str = ""
 
 
 def tracked_in(data: bytes) -> TrackedPaths | None:
-    """What an index tracks; None if it is not one that can be read."""
+    """Parse an index; None if it is not readable."""
     for id_bytes in _ID_SIZES:
         try:
             return _tracked(data, id_bytes)
@@ -388,7 +395,7 @@ def _tracked(data: bytes, id_bytes: int) -> TrackedPaths:
 
 
 def _named(data: bytes, start: int, at: int, last: bytes, version: int) -> tuple[bytes, int]:
-    """The name at a place of an entry, and where the next entry is."""
+    """Name of an entry, and the offset of the next one."""
     if version == _PREFIXED:
         dropped, at = _number(data, at)
         end = data.index(b"\0", at)
@@ -398,7 +405,7 @@ def _named(data: bytes, start: int, at: int, last: bytes, version: int) -> tuple
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length, as offsets in packs have it."""
+    """Decode a variable-length integer, as in pack offsets."""
     byte = data[at]
     value = byte & 0x7F
     while byte & 0x80:

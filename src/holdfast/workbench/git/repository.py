@@ -456,7 +456,8 @@ def git_access_for(project: Path) -> GitAccess:
         if not elsewhere:
             return GitAccess()
         repository = find_repository(project)
-    except Failure:  # then there is no draft of it either
+    except Failure:
+        # Then there is no draft of it either.
         return GitAccess()
     if not repository.is_linked_worktree or repository.top != project:
         return GitAccess(elsewhere)

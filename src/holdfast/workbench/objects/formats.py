@@ -53,7 +53,8 @@ from holdfast.workbench.model import (
 MARK_BYTES = 8
 HEADER_BYTES = 64
 SEGMENT_HEADER_BYTES = 16
-_SEGMENT_MAGIC = b"HFSEG\0\0\1"  # the last byte is the version of the format
+# The last byte is the version of the format.
+_SEGMENT_MAGIC = b"HFSEG\0\0\1"
 _HEAD = Struct("<8sIBBxxQQ32s")
 _CHECKED = Struct("<BBxxQQ32s")
 _CHECKED_FROM = HEADER_BYTES - _CHECKED.size
@@ -205,9 +206,7 @@ class NodeKind(IntEnum):
     UNCOVERED = 4
 
 
-_NODE_KINDS = {
-    int(kind): kind for kind in NodeKind
-}  # a dict lookup is several times faster than EnumType()
+_NODE_KINDS = {int(kind): kind for kind in NodeKind}
 
 
 class Totals(NamedTuple):
@@ -367,7 +366,8 @@ def _decode_xattrs(data: bytes) -> tuple[tuple[bytes, bytes], ...]:
 
 
 PIECE_BYTES = 2**20
-WHOLE_BYTES_MAX = 8 * 2**20  # what is larger is cut
+# What is larger is cut.
+WHOLE_BYTES_MAX = 8 * 2**20
 
 Put = Callable[[ObjectKind, bytes], bytes]
 """Stores an object and returns its hash."""

@@ -82,7 +82,8 @@ _TREE, _SIGHT = "ifnull(CAST(tree AS BLOB), x'')", "ifnull(CAST(sight AS BLOB), 
 _KNOWN = f"{_TREE}, files, size, uncovered, {_SIGHT}, is_racy"
 
 
-def _known(  # the columns, as they come
+# The columns, as they come.
+def _known(
     tree: bytes, files: int, size: int, uncovered: int, stats: bytes, is_racy: int
 ) -> DirectoryRecord:
     return DirectoryRecord(tree, Totals(files, size, uncovered), stats, bool(is_racy))
@@ -150,7 +151,8 @@ class StatCache:
         self._transaction.execute(
             "DELETE FROM sights WHERE origin = ? AND"
             " (directory = ? OR (directory >= ? AND directory < ?))",
-            (origin, directory, directory + b"/", directory + b"0"),  # "0" is the byte after "/"
+            # "0" is the byte after "/".
+            (origin, directory, directory + b"/", directory + b"0"),
         )
 
     def racy(self, origin: str) -> list[bytes]:
@@ -198,7 +200,8 @@ class IndexTransaction:
         ).fetchone()
         if row is not None:
             return Location(*row)
-        if self._is_empty is None:  # spares a first checkpoint one query per file
+        if self._is_empty is None:
+            # Spares a first checkpoint one query per file.
             found = self._transaction.execute("SELECT 1 FROM objects LIMIT 1").fetchone()
             self._is_empty = found is None
         return None

@@ -32,7 +32,8 @@ def reconcile(segments: Segments, rows: IndexTransaction) -> None:
     found: list[ScannedObject] = []
     for number in numbers:
         size, start = segments.size(number), seen.get(number, 0)
-        if size < start:  # truncated behind our back: rescan it
+        if size < start:
+            # Truncated behind our back: rescan it.
             rows.forget_segment(number)
             start = 0
         if size > start:

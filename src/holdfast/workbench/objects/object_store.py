@@ -38,7 +38,8 @@ from holdfast.world import (
 from holdfast.world.failures import DatabaseDamaged, DiskFull, DiskMissing, DiskOccupied, DiskQuota
 
 RESERVE_BYTES = 16 * 2**20
-_ROOM = 4  # a reserve is taken only if this many times as much is free
+# A reserve is taken only if this many times as much is free.
+_ROOM = 4
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -127,12 +128,15 @@ class ObjectStore:
             undo.callback(segments.close)
             try:
                 object_store = cls(directory, ports, lock, segments)
-            except (DiskFull, DiskQuota):  # SQLite needs space even to read
+            except (DiskFull, DiskQuota):
+                # SQLite needs space even to read.
                 _reserve(directory).release()
-                (directory / "reserve.bin").unlink(missing_ok=True)  # of an earlier build
+                # Of an earlier build.
+                (directory / "reserve.bin").unlink(missing_ok=True)
                 object_store = cls(directory, ports, lock, segments)
             undo.pop_all()
-        (directory / "reserve.bin").unlink(missing_ok=True)  # of an earlier build
+        # Of an earlier build.
+        (directory / "reserve.bin").unlink(missing_ok=True)
         object_store.reserve.renew()
         return object_store
 
@@ -173,7 +177,8 @@ class ObjectStore:
             self._search()
             try:
                 return attempt(work)
-            except ObjectMissing:  # it is lost; the first failure may name its location
+            except ObjectMissing:
+                # It is lost; the first failure may name its location.
                 raise failure from None
 
     def _recreate_index(self) -> None:
@@ -189,7 +194,8 @@ class ObjectStore:
         except DatabaseDamaged:
             self._recreate_index()
         except Failure:
-            pass  # for example a full disk: report the original failure
+            # For example a full disk: report the original failure.
+            pass
 
     def _changed(self, work: Callable[[Objects], Answer]) -> Answer:
         damaged: set[bytes] = set()
@@ -289,5 +295,6 @@ def _lock_file(disk: Disk, path: Path) -> OpenFile:
     except DiskMissing:
         try:
             return disk.create(path, mode=0o600)
-        except DiskOccupied:  # another process created it first
+        except DiskOccupied:
+            # Another process created it first.
             return disk.open_to_write(path)

@@ -26,7 +26,8 @@ from holdfast.workbench.objects.index import IndexTransaction
 from holdfast.workbench.objects.segments import Location, Segments
 
 _PROGRESS_PIECES = 32
-_NODES_MAX = 20_000  # cached directory entries, over all trees
+# Cached directory entries, over all trees.
+_NODES_MAX = 20_000
 _CHECKPOINTS_MAX = 100
 
 
@@ -208,7 +209,8 @@ class Objects:
             if self._unbundled_bytes >= BUNDLE_BYTES:
                 self._write_bundle()
             return
-        if kind is ObjectKind.CHECKPOINT:  # its objects must precede it in the segment
+        if kind is ObjectKind.CHECKPOINT:
+            # Its objects must precede it in the segment.
             self._write_bundle()
         self._fresh[name] = self._segments.append(kind, name, data)
 

@@ -90,7 +90,8 @@ class SegmentReader:
         self._directory = directory
         self._decompressor = ZstdDecompressor()
         self._reading: dict[int, _OpenSegment] = {}
-        self._bundle: _Bundle | None = None  # last one read: neighbours follow
+        # Last one read: neighbours follow.
+        self._bundle: _Bundle | None = None
 
     def numbers(self) -> list[int]:
         """Numbers of all segments, ascending."""
@@ -214,6 +215,7 @@ class SegmentReader:
     def _opened(self, number: int) -> _OpenSegment:
         reading = self._reading.get(number)
         if reading is None:
+            # Bounds open descriptors; the oldest is closed first.
             if len(self._reading) >= _OPEN_MAX:
                 self._close_reading(next(iter(self._reading)))
             file = self._disk.open(self.path(number))
@@ -273,7 +275,8 @@ def _next_mark(file: OpenFile, mark: bytes, at: int, size: int) -> int:
 
 SEGMENT_BYTES_MAX = 512 * 2**20
 _WRITE_BYTES = 2**20
-_TINY_BYTES = 64  # what is as small as a head is not worth compressing
+# What is as small as a head is not worth compressing.
+_TINY_BYTES = 64
 
 
 class Segments(SegmentReader):
@@ -363,7 +366,8 @@ class Segments(SegmentReader):
             try:
                 self._writing.truncate(self._committed[self._number])
                 self._end = self._committed[self._number]
-            except Failure:  # the tail stays as garbage, which scans skip
+            except Failure:
+                # The tail stays as garbage, which scans skip.
                 self._close_writing()
 
     def drop(self, number: int) -> None:
@@ -448,6 +452,7 @@ class Segments(SegmentReader):
         if len(data) > _TINY_BYTES:
             is_small = len(data) <= BUNDLE_BYTES + SMALL_BYTES_MAX
             packed = (self._small_compressor if is_small else self._compressor).compress(data)
+            # Compression must save at least 1/16, else every later read pays for nothing.
             if len(packed) < len(data) - len(data) // 16:
                 return RecordCodec.ZSTD, packed
         return RecordCodec.RAW, data

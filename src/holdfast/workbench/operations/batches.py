@@ -146,14 +146,16 @@ def _tried(handle: WorkbenchHandle, draft: Draft, steps: Sequence[FileStep], key
             handle.records.attempt(attempt)
             applied = _made(handle, view, state, changes, key)
         except Failure as failure:
-            with suppress(Failure):  # must not mask the failure
+            with suppress(Failure):
+                # Must not mask the failure.
                 failed = msgspec.structs.replace(attempt, outcome=FAILED, failure=failure.code)
                 handle.records.attempt(failed)
                 facts = {"draft": draft.id, "batch": key, "error": redacted_wire(failure)}
                 handle.records.note("apply_failed", facts)
             raise
     after = applied.revision.checkpoint
-    with suppress(Failure):  # the batch is applied; its begin is recorded
+    with suppress(Failure):
+        # The batch is applied; its begin is recorded.
         handle.records.attempt(msgspec.structs.replace(attempt, outcome=APPLIED, after=after))
     return applied
 
@@ -229,7 +231,8 @@ def _stamped(handle: WorkbenchHandle, changes: tuple[PathChange, ...]) -> tuple[
 
 def _is_written(before: PathEntry | None, after: PathEntry) -> bool:
     if before is None or after.mtime_ns == 0:
-        return after.mtime_ns == 0  # a renamed file keeps its mtime
+        # A renamed file keeps its mtime.
+        return after.mtime_ns == 0
     return before.content != after.content
 
 

@@ -21,7 +21,8 @@ from holdfast.workbench.store.pruning import KEEP_MIN, Pruned, Usage, load, prun
 from holdfast.workbench.store.store import CheckpointSource
 from holdfast.workbench.store.tree_queries import find_checkpoint
 
-_SLACK_SHARE = 5  # hysteresis: not every checkpoint triggers a pruning
+# Hysteresis: not every checkpoint triggers a pruning.
+_SLACK_SHARE = 5
 _OPERATIONS_BETWEEN = 8
 NOW = "now"
 """Stands for the current project instead of a checkpoint id."""
@@ -155,7 +156,8 @@ def prune_surplus(
         many = keep_min + keep_min // _SLACK_SHARE
         is_over = use.kept_bytes > quota and use.kept_bytes > _stayed_and_more(handle)
         if use.checkpoints <= many and not is_over:
-            return  # cheap exit without reading the drafts
+            # Cheap exit without reading the drafts.
+            return
         in_use = handle.in_use()
         if use.checkpoints - len(in_use) > many or is_over:
             pruned = prune(

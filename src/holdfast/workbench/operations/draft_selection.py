@@ -24,7 +24,8 @@ from holdfast.workbench.operations.open import Workbench
 from holdfast.workbench.operations.recovery import opened
 from holdfast.workbench.scan.file_content import raise_resource_error
 
-_INDEX = RelativePath.of(".git/index")  # rewritten by `git status`, without a change of content
+# Rewritten by `git status`, without a change of content.
+_INDEX = RelativePath.of(".git/index")
 
 
 def resolve_draft(
@@ -159,7 +160,8 @@ def release_unchanged(handle: WorkbenchHandle) -> None:
     for draft in handle.drafts.all():
         if draft.mode is not DraftMode.OVERLAY or _is_written(handle, draft):
             continue
-        with suppress(Failure, OSError):  # retried by the next command
+        with suppress(Failure, OSError):
+            # Retried by the next command.
             if not _is_used(handle, draft):
                 end(handle.drafts.spec(draft).directory)
 

@@ -514,7 +514,8 @@ class _Work:
         ref = BRANCHES + os.fsencode(self.branch)
         own, there = self._commit(git, ref), commit_at(project, ref)
         is_ours = there is not None and self.handle.records.outcome(_key(self.branch, there))
-        if is_ours and there is not None:  # it was taken before, maybe by a process that died then
+        if is_ours and there is not None:
+            # It was taken before, maybe by a process that died then.
             return there
         require_free(project, self.branch)
         tip = own or self._commit(git, b"HEAD")

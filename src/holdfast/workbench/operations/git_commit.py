@@ -161,7 +161,8 @@ class HeadTree:
         found: dict[bytes, bytes] = {}
         for path, object in wanted.items():
             asked = self._git.run("cat-file", "--batch-check", stdin=object + b"\n").split()
-            if len(asked) == 3 and int(asked[2]) <= MERGE_BYTES_MAX:  # else it is missing
+            if len(asked) == 3 and int(asked[2]) <= MERGE_BYTES_MAX:
+                # Else it is missing.
                 found[path] = self._git.run("cat-file", "blob", object)
         return found
 

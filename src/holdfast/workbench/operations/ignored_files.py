@@ -43,7 +43,8 @@ def ignored_paths(
     """
     repository = _repository(handle, state)
     if not _ignored(state, _rules(handle, state, repository.excluded)):
-        return frozenset()  # the usual case, without reading the index
+        # The usual case, without reading the index.
+        return frozenset()
     rules = _rules(handle, state, repository.excluded, repository.indexes())
     found = _ignored(state, rules)
     if not named:

@@ -125,6 +125,8 @@ class Workbench:
             if self._held is not None:
                 yield OpenedWorkbench(self._held, recover_all(self._held))
                 return
+            # The lock is taken by the store; everything after it, recovery included, runs
+            # exclusively.
             store = Store.open(context.directory, context.ports, patience=patience)
             stack.callback(store.close)
             records = stack.enter_context(self._records)

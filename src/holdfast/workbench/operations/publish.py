@@ -136,6 +136,7 @@ def publish(workbench: Workbench, order: PublishOrder) -> PublishResult:
 def _publish(
     handle: WorkbenchHandle, view: DraftView, state: DraftState, order: PublishOrder
 ) -> PublishResult:
+    # Compared before anything is merged or written, so that a stale approval has no effect.
     seal = seal_of_plan(state, plan(handle, state, order).decided)
     if order.sealed is not None and order.sealed not in {seal, state.seal}:
         raise DraftMovedOn(draft=state.draft.id, sealed=order.sealed, seal=seal)
@@ -152,6 +153,7 @@ def _publish(
             ignored=len(agreed.ignored),
         )
     commit = None if order.commit is None else prepare_commit(handle, changes, order.commit)
+    # One transaction: the checkpoint, the new base and the revision cost a single fsync.
     before, after, is_due = handle.store.transaction(lambda: _kept(handle, state, changes))
     intent = TransactionIntent(
         deed=OperationKind.PUBLISH,

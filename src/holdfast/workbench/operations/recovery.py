@@ -37,7 +37,8 @@ from holdfast.workbench.transaction.site import TransactionSite, is_there
 from holdfast.workbench.transaction.transaction import execute, recover
 from holdfast.world import disk_failure, encode_record, remove_leftovers, replace_file
 
-PATHS_MAX: Final = 1_000  # listed paths; the count is complete
+# Listed paths; the count is complete.
+PATHS_MAX: Final = 1_000
 
 
 class OperationKind(StrEnum):
@@ -100,7 +101,8 @@ def transact(
         "paths": _listed(change.path for change in changes),
         "count": len(changes),
     }
-    encode_record(facts)  # fail before the transaction rather than after it
+    # Fail before the transaction rather than after it.
+    encode_record(facts)
     noted: dict[str, object] = {}
 
     def record_outcome(outcome: TransactionOutcome) -> None:
@@ -125,7 +127,8 @@ def settle(handle: WorkbenchHandle, outcome: TransactionOutcome, *, is_new: bool
 
     `is_new`: the key cannot have been recorded before.
     """
-    if not outcome.facts:  # an internal transaction without event
+    if not outcome.facts:
+        # An internal transaction without event.
         return {}
     deed = OperationKind(str(outcome.facts["deed"]))
     facts = {**outcome.facts, **_ending(outcome)}
@@ -223,7 +226,8 @@ def first_batch(handle: WorkbenchHandle, key: str) -> Generator[Draft]:
     except Failure:
         forget_first_batch(handle)
         raise
-    with suppress(Failure):  # the batch is done; the next opening repeats this cleanup
+    with suppress(Failure):
+        # The batch is done; the next opening repeats this cleanup.
         forget_first_batch(handle)
 
 
@@ -235,7 +239,8 @@ def forget_first_batch(handle: WorkbenchHandle) -> None:
         begun = msgspec.json.decode(_path(handle).read_bytes(), type=_Begun)
     except OSError as error:
         raise disk_failure(error, path=str(_path(handle))) from error
-    except ValueError:  # torn write: no draft was created yet
+    except ValueError:
+        # Torn write: no draft was created yet.
         begun = None
     if begun is not None and facts_of(handle, OperationKind.BATCH, begun.key) is None:
         for draft in handle.drafts.all():
@@ -271,6 +276,7 @@ class Recovered:
 def recover_all(handle: WorkbenchHandle) -> tuple[Recovered, ...]:
     """Recover the project and every draft with an interrupted transaction."""
     found: list[Recovered] = []
+    # The project first: finishing a publish sets the base of its draft.
     with handle.project_site() as site:
         found += _reconciled(handle, site, _PROJECT)
     for draft in handle.drafts.all():

@@ -145,6 +145,7 @@ def restore(workbench: Workbench, order: RestoreOrder) -> Restored:
 
 
 def _restore(handle: WorkbenchHandle, order: RestoreOrder) -> Restored:
+    # Scan and checkpoint in one transaction: what is replaced is exactly what was recorded.
     target, changes, left, before = handle.store.transaction(lambda: _planned(handle, order))
     if before is None:
         return Restored(

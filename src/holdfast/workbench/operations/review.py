@@ -144,7 +144,7 @@ def _is_bare(store: Store, checkpoint: Checkpoint, directory: RelativePath | Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """One path that somebody must decide about before it can be published, and why."""
+    """A path in conflict, with the reason."""
 
     path: RelativePath
     reason: ConflictReason

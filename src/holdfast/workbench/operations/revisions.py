@@ -12,7 +12,8 @@ from holdfast.workbench.handle import WorkbenchHandle
 from holdfast.workbench.model import Draft, PathChange, Revision
 from holdfast.workbench.operations.draft_state import DraftChanges
 
-FOUND: Final = "found"  # cause of a revision made on entering: a command was probably killed
+# Cause of a revision made on entering: a command was probably killed.
+FOUND: Final = "found"
 
 
 def revised(

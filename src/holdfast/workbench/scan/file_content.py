@@ -52,7 +52,8 @@ def read_node(
                 return _link(directory, name, status), status
             if stat.S_ISREG(status.st_mode):
                 return _file(objects, directory, name, status), status
-            break  # replaced by another type
+            # Replaced by another type.
+            break
         except _Moved:
             pass
         except OSError as error:
@@ -76,7 +77,8 @@ def content_id_of(descriptor: int, size: int) -> bytes:
     """
     if size <= WHOLE_BYTES_MAX:
         data = os.pread(descriptor, size, 0) if size else b""
-        if len(data) == size:  # no second read for EOF: it costs as much as the hash
+        if len(data) == size:
+            # No second read for EOF: it costs as much as the hash.
             return name_of(ObjectKind.BLOB, data)
     return split_content(_read_all(descriptor), name_of)[0]
 
@@ -91,7 +93,8 @@ def read_xattrs(descriptor: int) -> Xattrs:
         return tuple((name, os.getxattr(descriptor, name)) for name in wanted)
     except OSError as error:
         if error.errno in {errno.ENOTSUP, errno.ENODATA, errno.EPERM, errno.EACCES}:
-            return ()  # unsupported here, or removed between the two calls
+            # Unsupported here, or removed between the two calls.
+            return ()
         raise
 
 

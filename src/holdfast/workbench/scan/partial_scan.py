@@ -133,6 +133,8 @@ class PartialScan:
         except OSError as error:
             return _absent(error, name, path)
         mode, detail = stat.S_IMODE(status.st_mode), directory_detail(tree, totals)
+        # The project has got the directory by now: the draft takes its metadata, not the
+        # placeholder's.
         if is_ours and over is not None and over.kind is NodeKind.DIRECTORY:
             return over._replace(size=totals.size, detail=detail)
         if is_ours and not self._objects.tree(tree):

@@ -64,11 +64,13 @@ from holdfast.workbench.scan.stat_cache import (
     stat_line,
 )
 
-NAMES_MAX = 65_536  # in one directory; one that holds more is listed
+# In one directory; one that holds more is listed.
+NAMES_MAX = 65_536
 _SLOTS_AT_FIRST = 32
 _STATX_BYTES = 256
 _STATX_WORDS = _STATX_BYTES // 8
-_WORDS = (3, 4, 5, 12, 13, 14, 15, 17)  # of those, what a line consists of, in its order
+# Of those, what a line consists of, in its order.
+_WORDS = (3, 4, 5, 12, 13, 14, 15, 17)
 _BASIC_STATS = 0x7FF
 _NO_FOLLOW = 0x100
 _NO_AUTOMOUNT = 0x800
@@ -117,7 +119,8 @@ class _StatxBuffer:
         """Whether all names of a directory match their stat records."""
         try:
             names = names_of(stats)
-        except ValueError:  # damaged index page: scan the directory
+        except ValueError:
+            # Damaged index page: scan the directory.
             return False
         if len(names) > self._count:
             if len(names) > NAMES_MAX:
@@ -193,7 +196,7 @@ OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RETRIED = {
     UncoveredReason.UNREADABLE,
     UncoveredReason.CHANGING,
-}  # their stat record does not change when they become readable
+}
 _PROGRESS_NAMES = 1000
 _TOKEN_BYTES = 16
 GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
@@ -251,11 +254,13 @@ class TreeScanner:
         self._origin = f"{target.origin} {target.coverage.mark}"
         self._coverage = target.coverage
         self._scanned_ns = target.scanned_ns
-        self._resting_ns = target.scanned_ns - RACY_COARSE_NS  # older changes are never racy
+        # Older changes are never racy.
+        self._resting_ns = target.scanned_ns - RACY_COARSE_NS
         self._on_progress = objects.on_progress = target.on_progress
         self._looked_at = 0
         self._fresh: list[tuple[bytes, DirectoryRecord]] = []
-        self._is_renewed = False  # some directory has another inode than at the last scan
+        # Some directory has another inode than at the last scan.
+        self._is_renewed = False
         self._ways: frozenset[bytes] | None = None
         self._device = os.fstat(target.root).st_dev
         self._mounted = mounted_below(target.root)
@@ -288,6 +293,7 @@ class TreeScanner:
         token = self._stat_cache.layout(self._origin)
         if self._is_renewed or not token:
             at = self._scanned_ns.to_bytes(8, "little", signed=True)
+            # Chained with the scan time, so that returning to an earlier layout gives a new token.
             token = blake3(token + at).digest(_TOKEN_BYTES)
             self._stat_cache.note_layout(self._origin, token)
 
@@ -408,12 +414,11 @@ class TreeScanner:
                 nodes.append(node)
                 is_sure = self.is_sure(node, found)
                 lines.append((line if found is status else stat_line(found)) if is_sure else BLANK)
+        # A stale record of a removed directory could match a later one of the same name.
         self._forget_removed(here, nodes)
         tree, totals = self._objects.put_tree(nodes), totals_of(nodes)
         stats = encode_stats([node.name for node in nodes], lines)
-        is_racy = BLANK in lines or len(nodes) < len(
-            here.seen
-        )  # a placeholder may become a real entry without a new stat record
+        is_racy = BLANK in lines or len(nodes) < len(here.seen)
         self._fresh.append((here.path, DirectoryRecord(tree, totals, stats, is_racy)))
         return ScanResult(tree, totals, is_changed=known is None or known.tree != tree)
 

@@ -14,8 +14,10 @@ from functools import cache
 from struct import Struct
 from typing import Protocol
 
-RACY_NS = 20_000_000  # two ticks of the slowest kernel clock
-RACY_COARSE_NS = 2_000_000_000  # where times are whole seconds; FAT counts in twos
+# Two ticks of the slowest kernel clock.
+RACY_NS = 20_000_000
+# Where times are whole seconds; FAT counts in twos.
+RACY_COARSE_NS = 2_000_000_000
 _SECOND_NS = 1_000_000_000
 
 # In the layout of struct statx, so that kernel results can be compared without conversion: gid,

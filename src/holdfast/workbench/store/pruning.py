@@ -41,7 +41,8 @@ from holdfast.workbench.store.store import Store, named_checkpoints
 from holdfast.world import disk_failure
 from holdfast.world.failures import DiskFull, DiskQuota
 
-KEEP_MIN: Final = 1000  # checkpoints kept while there is space
+# Checkpoints kept while there is space.
+KEEP_MIN: Final = 1000
 
 _RANK: Final = {
     Occasion.AUTO: 0,
@@ -140,7 +141,8 @@ class ReachableObjects:
     def _nodes(self, tree: bytes) -> tuple[Node, ...]:
         try:
             return self._objects.tree(tree)
-        except (ObjectMissing, ObjectDamaged):  # its children are unreachable without it
+        except (ObjectMissing, ObjectDamaged):
+            # Its children are unreachable without it.
             return ()
 
     def _pieces(self, name: bytes) -> list[bytes]:
@@ -152,7 +154,8 @@ class ReachableObjects:
 
 _QUOTA_BYTES_MAX = 20 * 10**9
 _QUOTA_SHARE = 20  # of the disk
-_WORTH_SHARE = 4  # a segment is copied if so much of it is not needed
+# A segment is copied if so much of it is not needed.
+_WORTH_SHARE = 4
 
 Answer = TypeVar("Answer")
 
@@ -257,10 +260,13 @@ def prune(  # noqa: PLR0913  # limits, all by keyword
     going = tuple(sorted(plan.going.values()))
     if is_trial:
         return Pruned(going, before, min(before, sum(plan.bytes_in.values())), plan.manual_kept)
+    # Durable before any object moves; see the module docstring.
     tombstone = _with_reserve(object_store, lambda objects: _write_tombstone(objects, plan))
     needed = plan.needed if tombstone is None else plan.needed | {tombstone}
     most = before if quota_bytes is None else quota_bytes
     worth = _worth_copying(object_store, plan.bytes_in, is_over=before > most)
+    # Copies go to a fresh segment: appending to one that is about to be compacted would copy them
+    # twice.
     object_store.segments.renew()
     for count, (is_mostly_needed, _, number) in enumerate(worth, 1):
         if is_mostly_needed and _bytes(object_store) <= most:
@@ -337,7 +343,8 @@ def _copy(object_store: ObjectStore, number: int, needed: Collection[bytes]) -> 
     """Copy live objects out of a segment, then delete it."""
     _with_reserve(object_store, lambda objects: objects.leave(number, needed))
     segments = object_store.segments
-    if number != max(segments.numbers()):  # the newest stays, so that its number is not reused
+    if number != max(segments.numbers()):
+        # The newest stays, so that its number is not reused.
         segments.drop(number)
 
 

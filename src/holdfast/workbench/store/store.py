@@ -52,8 +52,10 @@ from holdfast.workbench.scan.partial_scan import PartialScan
 from holdfast.workbench.scan.scanner import ScanTarget, TreeScanner
 from holdfast.world import IdMaker, disk_failure
 
-_COMPARED_MAX = 4  # cached comparisons: a publish repeats the same few
-_CHANGES_MAX = 10_000  # larger results are not cached
+# Cached comparisons: a publish repeats the same few.
+_COMPARED_MAX = 4
+# Larger results are not cached.
+_CHANGES_MAX = 10_000
 
 
 class StoreReader:
@@ -93,6 +95,7 @@ class StoreReader:
         if found is None:
             found = self.object_store.read(lambda objects: tuple(changes(*pair, objects.tree)))
             if len(found) <= _CHANGES_MAX:
+                # First in, first out is enough for so few entries.
                 if len(self._compared) >= _COMPARED_MAX:
                     del self._compared[next(iter(self._compared))]
                 self._compared[pair] = found
@@ -350,7 +353,8 @@ class Store(StoreReader):
         whole = TreeScanner(objects, target._replace(origin=f"whole {source.origin}"))
         return PartialScan(objects, whole, origin=source.origin, coverage=source.coverage)
 
-    def _made(  # in the order in which it is written
+    # In the order in which it is written.
+    def _made(
         self, origin: str, occasion: Occasion, message: str, tree: bytes, totals: Totals
     ) -> Checkpoint:
         return Checkpoint(

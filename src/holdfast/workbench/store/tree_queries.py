@@ -24,7 +24,8 @@ from holdfast.workbench.store.store import Store, named_checkpoints
 BASE = "base"
 """Origin of the computed base of a draft, which is not a state of any project."""
 
-_LOOKED_AT_MAX = 32  # an older one is rarely equal, so the search stops here
+# An older one is rarely equal, so the search stops here.
+_LOOKED_AT_MAX = 32
 
 
 def find_checkpoint(store: Store, id: str) -> Checkpoint:

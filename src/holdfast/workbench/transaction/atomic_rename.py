@@ -83,7 +83,8 @@ def start_writing(descriptor: int) -> None:
     """Start writeback of a file, so that a later fsync waits less; errors are ignored."""
     call = _sync_file_range()
     if call is not None:
-        call(descriptor, 0, 0, _WRITE)  # a hint; fsync reports errors
+        # A hint; fsync reports errors.
+        call(descriptor, 0, 0, _WRITE)
 
 
 def _unlink_old(old: NameAt, new: NameAt) -> None:

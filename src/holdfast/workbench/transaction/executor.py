@@ -238,7 +238,8 @@ class Executor:
                 if is_same(status, known[0]):
                     return known[1]
         except FileNotFoundError:
-            return None  # empty slot, or the stage is gone
+            # Empty slot, or the stage is gone.
+            return None
         scanned_ns = time.time_ns()
         seen = inspect_with_stat(slot.directory, slot.name)
         if seen is None:
@@ -253,6 +254,7 @@ class Executor:
         self._stage.make()
         self._unsynced.add(None)
         if any(operation.verb is Verb.SWAP for operation in self._marker.operations):
+            # Probed before the marker is written: without exchange the whole plan is different.
             self._stage.try_exchange()
 
     def _make(self, slot: NameAt, path: RelativePath, entry: PathEntry | None) -> None:
@@ -328,9 +330,11 @@ class Executor:
                     os.utime(directory, ns=times)
                 os.fsync(directory)
         except PermissionError:
-            os.sync()  # a writable directory may be unreadable: no descriptor for fsync
+            # A writable directory may be unreadable: no descriptor for fsync.
+            os.sync()
         except OSError as error:
-            if error.errno not in ABSENT:  # removed meanwhile; its parent is synced
+            if error.errno not in ABSENT:
+                # Removed meanwhile; its parent is synced.
                 raise
 
     def _mark(self, state: TransactionState | None) -> None:

@@ -33,11 +33,13 @@ from msgspec.structs import replace
 from holdfast.nouns import RelativePath
 from holdfast.workbench.model import EntryKind, PathChange, PathEntry
 
-_ENTERABLE = 0o300  # what its owner needs to make and remove names in a directory
+# What its owner needs to make and remove names in a directory.
+_ENTERABLE = 0o300
 _OPEN = 0o700
 _PERMISSIONS = 0o777
 
-ACCESS = b"system.posix_acl_access"  # to set it is to set the permissions, in one step
+# To set it is to set the permissions, in one step.
+ACCESS = b"system.posix_acl_access"
 
 
 class Verb(StrEnum):
@@ -132,7 +134,8 @@ def _adjustments(
         attributes = {**dict(have.xattrs), name: new.get(name)}
         kept = ((each, value) for each, value in attributes.items() if value is not None)
         want = replace(have, xattrs=tuple(sorted(kept)))
-        if name == ACCESS and name in new:  # it contains the permissions
+        if name == ACCESS and name in new:
+            # It contains the permissions.
             want = replace(want, mode=have.mode & ~_PERMISSIONS | after.mode & _PERMISSIONS)
         yield PathOperation(Verb.ADJUST, path, have, want, 0)
         have = want
@@ -154,7 +157,8 @@ def _ordered(steps: list[PathOperation]) -> list[PathOperation]:
         *of[Verb.TAKE],
         *reversed(of[Verb.REMOVE_DIRECTORY]),
         *of[Verb.PUT],
-        *sorted(last, key=lambda step: step.path, reverse=True),  # which keeps the rest in order
+        # Which keeps the rest in order.
+        *sorted(last, key=lambda step: step.path, reverse=True),
     ]
 
 
@@ -204,13 +208,15 @@ def next_undo_action(operation: PathOperation, observed: Observation) -> PathAct
 def is_foreign(operation: PathOperation, in_slot: PathEntry | None) -> bool:
     """Whether a slot holds content of the user that may exist nowhere else."""
     if operation.verb is Verb.REMOVE_DIRECTORY:
-        return False  # at most an empty directory from an interrupted undo
+        # At most an empty directory from an interrupted undo.
+        return False
     return in_slot not in (None, operation.before, operation.after)
 
 
 def _unswap(operation: PathOperation, observed: Observation) -> PathAction | None:
     if observed.in_slot is None or observed.at_path is None or observed.in_slot == operation.after:
-        return None  # not executed, already undone, or the user deleted the file
+        # Not executed, already undone, or the user deleted the file.
+        return None
     if observed.in_slot == operation.before:
         return PathAction.EXCHANGE if observed.at_path == operation.after else None
     """Return the next undo action; None if the operation is undone or the user changed the path."""
@@ -228,14 +234,13 @@ def _unput(operation: PathOperation, observed: Observation) -> PathAction | None
         # A directory is not moved away: what a person puts into it would go along.
         return PathAction.REMOVE_DIRECTORY if operation.after.is_directory else PathAction.TAKE
     if observed.at_path == operation.after == observed.in_slot:
-        return (
-            PathAction.TAKE
-        )  # one file with two names: a move without renameat2 was killed halfway
+        return PathAction.TAKE
     theirs_came_out = is_foreign(operation, observed.in_slot) and observed.at_path is None
     return PathAction.PUT if theirs_came_out else None
 
 
-_STEPS_MAX: Final = 16  # each retry needs a save between two system calls
+# Each retry needs a save between two system calls.
+_STEPS_MAX: Final = 16
 
 
 class TransactionState(StrEnum):
@@ -282,7 +287,7 @@ class TransactionOutcome:
     result: TransactionResult
     key: str = ""  # whose it was
     conflicts: tuple[RelativePath, ...] = ()  # why it was undone, if that is why
-    theirs: tuple[RelativePath, ...] = ()  # not undone: somebody else changed it, and it stays so
+    theirs: tuple[RelativePath, ...] = ()  # not undone: changed concurrently, and left so
     rescued: tuple[
         RelativePath, ...
     ] = ()  # where something of theirs came out that is in the store
@@ -431,7 +436,8 @@ def _execute(operation: PathOperation) -> Generator[Step, StepResult, bool]:
     if (yield Apply(_FORWARD[operation.verb], operation)) is not True:
         return False
     if operation.verb not in _FILLED:
-        return True  # the slot was not filled
+        # The slot was not filled.
+        return True
     return (yield InspectSlot(operation)) == operation.before
 
 
@@ -457,7 +463,8 @@ def _undo_one(operation: PathOperation) -> Generator[Step, StepResult, None]:
         observed = Observation(at_path, _entry((yield InspectSlot(operation))))
         action = next_undo_action(operation, observed)
         if action is None or observed == before:
-            return  # done, or blocked by a file of the user, which stays
+            # Done, or blocked by a file of the user, which stays.
+            return
         before = None if (yield Apply(action, operation)) is True else observed
 
 
@@ -485,7 +492,8 @@ def _settle(marker: Marker, conflicts: tuple[RelativePath, ...] = ()) -> StepGen
     return outcome
 
 
-_FILLED: Final = {Verb.SWAP, Verb.TAKE}  # what fills its slot with what was at the path
+# What fills its slot with what was at the path.
+_FILLED: Final = {Verb.SWAP, Verb.TAKE}
 _USED: Final = {*_FILLED, Verb.PUT}
 
 

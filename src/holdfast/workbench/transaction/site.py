@@ -43,7 +43,8 @@ class TransactionSite:
         return self.marker, committed_name(self.marker)
 
 
-@lru_cache(maxsize=64)  # asked for five times in one operation
+# Asked for five times in one operation.
+@lru_cache(maxsize=64)
 def committed_name(marker: Path) -> Path:
     return marker.with_suffix(f".{TransactionState.COMMITTED}{marker.suffix}")
 
@@ -54,6 +55,7 @@ def read_marker(site: TransactionSite) -> Marker | None:
     Raises MarkerDamaged or a failure of the disk.
     """
     first, second = site.markers
+    # The prepared name wins: while it exists the rename of the commit has not happened.
     found = _read(site.disk, first)
     if found is not None:
         return found
@@ -68,7 +70,8 @@ def put_marker(site: TransactionSite, marker: Marker) -> None:
 
 def commit_marker(site: TransactionSite) -> None:
     """Commit: rename the marker and sync its directory."""
-    with suppress(DiskMissing):  # renamed before a crash, but maybe not synced
+    with suppress(DiskMissing):
+        # Renamed before a crash, but maybe not synced.
         site.disk.rename(*site.markers)
     site.disk.sync_directory(site.marker.parent)
 

@@ -56,7 +56,8 @@ class Owners:
         if parent not in self._around:
             self._around[parent] = self._status(parent)
         around = self._around[parent]
-        if around is None:  # the parent is new as well
+        if around is None:
+            # The parent is new as well.
             return self.of(parent) if parent is not None else _CREATOR
         if os.geteuid() == 0:
             return around.st_uid, around.st_gid
@@ -75,11 +76,12 @@ class Owners:
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _INHERITED: Final = "system.posix_acl_default"
-_OPEN_MAX: Final = 128  # descriptors waiting for fsync; far below RLIMIT_NOFILE
+# Descriptors waiting for fsync; far below RLIMIT_NOFILE.
+_OPEN_MAX: Final = 128
 _NOT_OURS_TO_GIVE: Final = {
     errno.EPERM,
     errno.EINVAL,
-}  # EINVAL: id not mapped in our user namespace
+}
 _PROBES: Final = (b"one", b"other")
 _READABLE: Final = 0o400
 _HOLE_BYTES: Final = 1 << 16
@@ -118,7 +120,8 @@ class StageDirectory:
         except FileExistsError:
             self.drop()
             os.mkdir(self._name, 0o700, dir_fd=self._root)
-        with suppress(OSError):  # no default ACL, or ACLs are unsupported
+        with suppress(OSError):
+            # No default ACL, or ACLs are unsupported.
             os.removexattr(self._open(), _INHERITED)
 
     def try_exchange(self) -> None:
@@ -128,7 +131,8 @@ class StageDirectory:
         if device in EXCHANGING:
             return
         one, other = (NameAt(directory, name) for name in _PROBES)
-        for probe in _PROBES:  # files: directories take five times as long
+        for probe in _PROBES:
+            # Files: directories take five times as long.
             os.close(os.open(probe, _CREATE, 0o600, dir_fd=directory))
         exchange(one, other)
         for probe in _PROBES:
@@ -172,6 +176,7 @@ class StageDirectory:
         self._waiting.append(descriptor)
         _write_all(descriptor, pieces)
         self._apply_metadata(descriptor, entry, owner)
+        # Starts writeback early; the fsync of many files then overlaps.
         start_writing(descriptor)
         if len(self._waiting) >= _OPEN_MAX:
             self._sync_waiting()
@@ -197,7 +202,8 @@ class StageDirectory:
     def sync(self) -> None:
         """Sync all created entries, and the stage directory."""
         self._sync_waiting()
-        with suppress(FileNotFoundError):  # a killed process already dropped it
+        with suppress(FileNotFoundError):
+            # A killed process already dropped it.
             os.fsync(self._open())
 
     def close(self) -> None:
@@ -205,7 +211,8 @@ class StageDirectory:
         held = [*self._waiting, *([] if self._directory is None else [self._directory])]
         self._waiting, self._directory = [], None
         for descriptor in held:
-            with suppress(OSError):  # synced already, or abandoned
+            with suppress(OSError):
+                # Synced already, or abandoned.
                 os.close(descriptor)
 
     def _open(self) -> int:
@@ -229,7 +236,8 @@ class StageDirectory:
         if entry.mtime_ns:
             os.utime(descriptor, ns=(entry.mtime_ns, entry.mtime_ns))
         if (entry.mode, entry.xattrs) in self._kept:
-            return  # verified before on this file system
+            # Verified before on this file system.
+            return
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
         if mode != entry.mode or read_xattrs(descriptor) != entry.xattrs:
             raise MetadataNotKept(
@@ -239,7 +247,8 @@ class StageDirectory:
 
     def _sync_waiting(self) -> None:
         while self._waiting:
-            os.fsync(self._waiting[0])  # not fdatasync: the mode must be durable with the content
+            # Not fdatasync: the mode must be durable with the content.
+            os.fsync(self._waiting[0])
             os.close(self._waiting.pop(0))
 
 
@@ -275,7 +284,8 @@ def _write_all(descriptor: int, pieces: Iterable[bytes]) -> None:
                 has_holes = True
             else:
                 _write(descriptor, block)
-    if has_holes:  # a hole at the end has no write that extends the file
+    if has_holes:
+        # A hole at the end has no write that extends the file.
         os.ftruncate(descriptor, os.lseek(descriptor, 0, os.SEEK_CUR))
 
 

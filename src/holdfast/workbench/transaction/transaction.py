@@ -59,7 +59,8 @@ def execute(
         marker = Marker(purpose.key, TransactionState.PREPARED, operations, purpose.facts)
         try:
             return _attempted(site, store, marker, record_outcome, on_progress)
-        except ExchangeMissing:  # raised before the first operation
+        except ExchangeMissing:
+            # Raised before the first operation.
             continue
     raise AssertionError("no operation of the second plan needs an exchange")
 
@@ -130,7 +131,8 @@ def _attempted(
         if executor.marked is TransactionState.PREPARED:
             reason = str(failure)
             raise TransactionUnsettled(path=site.name, reason=reason) from ended_by
-        raise ended_by from None  # nothing was changed, or all was undone; only cleanup is left
+        # Nothing was changed, or all was undone; only cleanup is left.
+        raise ended_by from None
     if executor.marked is TransactionState.COMMITTED or (
         outcome and outcome.result is TransactionResult.FINISHED
     ):
