@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.codex.events import EventFeed
+from holdfast.codex.events import ThreadEventFeed
 from holdfast.codex.failures import EventsLost
 from holdfast.codex.model import EventsDropped, UnknownEvent
 from holdfast.codex.wire.generated import AgentMessageDeltaNotification
@@ -19,7 +19,7 @@ def whole(number: int) -> UnknownEvent:
 
 
 def test_what_fits_is_handed_over_once_and_in_order() -> None:
-    feed = EventFeed("t", items_max=10, bytes_max=1000)
+    feed = ThreadEventFeed("t", items_max=10, bytes_max=1000)
     events = [whole(1), delta(2), whole(3)]
     feed.put(events[:2], 10)
     feed.put(events[2:], 10)
@@ -30,7 +30,7 @@ def test_what_fits_is_handed_over_once_and_in_order() -> None:
 @pytest.mark.promise("F24")
 @pytest.mark.parametrize(("items_max", "bytes_max"), [(10, 10**9), (10**9, 100)])
 def test_deltas_nobody_read_are_dropped_and_counted(items_max: int, bytes_max: int) -> None:
-    feed = EventFeed("t", items_max=items_max, bytes_max=bytes_max)
+    feed = ThreadEventFeed("t", items_max=items_max, bytes_max=bytes_max)
     feed.put([whole(0)], 1)
     for number in range(1000):
         feed.put([delta(number)], 10)
@@ -46,7 +46,7 @@ def test_deltas_nobody_read_are_dropped_and_counted(items_max: int, bytes_max: i
 
 @pytest.mark.promise("F24")
 def test_a_feed_ends_rather_than_leave_out_what_cannot_be_had_again() -> None:
-    feed = EventFeed("t", items_max=10, bytes_max=10**9)
+    feed = ThreadEventFeed("t", items_max=10, bytes_max=10**9)
 
     with pytest.raises(EventsLost) as raised:
         for number in range(100):

@@ -10,7 +10,7 @@ import pytest
 from anyio.abc import TaskGroup
 from msgspec import Raw
 
-from holdfast.codex.events import EventFeed
+from holdfast.codex.events import ThreadEventFeed
 from holdfast.codex.failures import EventsLost, ThreadClosed, TurnInProgress
 from holdfast.codex.model import EventsDropped, UnknownEvent
 from holdfast.codex.subscriptions import Router, SubscriptionReader, ThreadSubscription
@@ -68,7 +68,7 @@ def ended(turn: str) -> TurnCompletedNotification:
 
 
 def reader(items_max: int = 100) -> SubscriptionReader:
-    return SubscriptionReader(EventFeed("a", items_max=items_max, bytes_max=2**20))
+    return SubscriptionReader(ThreadEventFeed("a", items_max=items_max, bytes_max=2**20))
 
 
 @pytest.mark.promise("F20")

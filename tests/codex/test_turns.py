@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.codex.failures import ModelQuotaSpent
-from holdfast.codex.model import TurnOutcome, UnknownEvent
+from holdfast.codex.model import CompletedTurn, UnknownEvent
 from holdfast.codex.turns import TurnCollector, TurnTracker
 from holdfast.codex.wire.generated import (
     AddPatchChangeKind,
@@ -141,7 +141,7 @@ def test_an_answer_is_made_of_completed_items_alone() -> None:
     ]
 
     assert first == [None] * 3
-    assert gathered.take(ended("u")) == TurnOutcome(
+    assert gathered.take(ended("u")) == CompletedTurn(
         "completed", "two", (said("one").item, said("two").item), None, None
     )
 

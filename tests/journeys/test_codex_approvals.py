@@ -15,9 +15,9 @@ from holdfast.codex import (
     Approval,
     ApprovalDecision,
     CommandApproval,
+    CompletedTurn,
     FileChangeApproval,
     Thread,
-    TurnOutcome,
 )
 from holdfast.codex.wire.generated import (
     AddPatchChangeKind,
@@ -59,7 +59,7 @@ async def asking(
         yield stage, await server.start_thread(cwd=place, approval_policy="untrusted")
 
 
-def deeds(answer: TurnOutcome) -> list[str | None]:
+def deeds(answer: CompletedTurn) -> list[str | None]:
     """How each command and file change of a turn ended."""
     kinds = (CommandExecutionThreadItem, FileChangeThreadItem)
     return [item.status for item in answer.items if isinstance(item, kinds)]
@@ -194,7 +194,7 @@ async def test_several_approvals_are_open_at_once_and_each_gets_its_own_answer(
 
 async def test_a_turn_can_be_interrupted_while_it_asks(tmp_path: Path) -> None:
     asked = anyio.Event()
-    answers: list[TurnOutcome] = []
+    answers: list[CompletedTurn] = []
 
     async def slow(approval: Approval) -> ApprovalDecision:
         asked.set()

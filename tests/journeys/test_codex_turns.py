@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from holdfast.codex import Thread, TurnOutcome
+from holdfast.codex import CompletedTurn, Thread
 from holdfast.codex.events import thread_of
 from holdfast.codex.failures import TurnInProgress
 from holdfast.codex.wire.generated import (
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.anyio
 PATIENCE = 60.0
 
 
-async def keep(thread: Thread, prompt: str, answers: list[TurnOutcome]) -> None:
+async def keep(thread: Thread, prompt: str, answers: list[CompletedTurn]) -> None:
     with anyio.fail_after(PATIENCE):
         answers.append(await thread.ask(prompt))
 
@@ -109,7 +109,7 @@ async def test_a_patch_is_an_item_and_a_file_on_disk(tmp_path: Path) -> None:
 @pytest.mark.promise("F21")
 async def test_a_second_turn_is_refused_here_and_not_mixed_into_the_first(tmp_path: Path) -> None:
     gate = anyio.Event()
-    answers: list[TurnOutcome] = []
+    answers: list[CompletedTurn] = []
     script: list[Reply] = [[Gate(gate), Say("First.")], [Say("Third.")]]
     async with playing(tmp_path, script) as (stage, server, thread):
         async with anyio.create_task_group() as tasks:
@@ -162,7 +162,7 @@ async def test_an_interrupted_turn_ends_at_once_and_leaves_no_process(
     options: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.codex.thread.INTERRUPT_LIMIT", PATIENCE)
-    answers: list[TurnOutcome] = []
+    answers: list[CompletedTurn] = []
     is_background = "yield_time_ms" in options  # the model no longer waits for the command
     script: list[Reply] = [
         [Say("Wait."), run("exec sleep 600", **options)],
@@ -191,7 +191,7 @@ async def test_all_who_interrupt_at_the_same_time_are_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.codex.thread.INTERRUPT_LIMIT", PATIENCE)
-    answers: list[TurnOutcome] = []
+    answers: list[CompletedTurn] = []
     async with playing(tmp_path, [[Hang()]]) as (stage, _, thread):
         began = time.monotonic()
         async with anyio.create_task_group() as tasks:
@@ -205,7 +205,7 @@ async def test_all_who_interrupt_at_the_same_time_are_served(
 
 
 async def test_an_interrupt_finds_a_turn_that_has_only_just_been_asked_for(tmp_path: Path) -> None:
-    answers: list[TurnOutcome] = []
+    answers: list[CompletedTurn] = []
     async with playing(tmp_path, [[Hang()]] * 10) as (_, _, thread):
         for number in range(10):
             async with anyio.create_task_group() as tasks:
@@ -220,7 +220,7 @@ async def test_an_interrupt_finds_a_turn_that_has_only_just_been_asked_for(tmp_p
 
 
 async def test_an_interrupt_that_meets_the_end_of_the_turn_is_no_failure(tmp_path: Path) -> None:
-    answers: list[TurnOutcome] = []
+    answers: list[CompletedTurn] = []
     async with playing(tmp_path, [[Say("Done.")]] * 20) as (_, _, thread):
         for number in range(20):
             async with anyio.create_task_group() as tasks:

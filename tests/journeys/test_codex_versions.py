@@ -17,6 +17,7 @@ from holdfast.codex import (
     ApprovalDecision,
     CommandApproval,
     CommandExecutionThreadItem,
+    CompletedTurn,
     ImageUserInput,
     LocalImageUserInput,
     MentionUserInput,
@@ -25,7 +26,6 @@ from holdfast.codex import (
     ThreadListParams,
     ThreadStartParams,
     TurnCompletedNotification,
-    TurnOutcome,
 )
 from holdfast.codex.failures import ThreadClosed, TurnInProgress
 from holdfast.rpc.failures import ConnectionLost
@@ -194,7 +194,7 @@ async def test_an_interrupt_leaves_the_processes_of_earlier_turns(
         [Say("It runs.")],
         [run("exec sleep 2222", call_id="late")],
     ]
-    answers: list[TurnOutcome] = []
+    answers: list[CompletedTurn] = []
     has_ended = False
     async with playing(tmp_path, script, version=version) as (stage, _, thread):
 

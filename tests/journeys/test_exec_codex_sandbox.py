@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.codex import Thread, TurnOutcome
+from holdfast.codex import CompletedTurn, Thread
 from holdfast.codex.wire.generated import CommandExecutionThreadItem, FileChangeThreadItem
 from holdfast.confine import strength_within
 from tests.exec.server.talking import served, until
@@ -42,7 +42,7 @@ async def confined(base: Path, *script: list[object], mode: str) -> AsyncIterato
                 await until(lambda: not list(work.glob(".*")))  # nothing stands in any more
 
 
-def ran(answer: TurnOutcome) -> list[tuple[int | None, str]]:
+def ran(answer: CompletedTurn) -> list[tuple[int | None, str]]:
     return [
         (item.exit_code, item.aggregated_output or "")
         for item in answer.items

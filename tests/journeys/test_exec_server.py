@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.codex import Thread, TurnOutcome
+from holdfast.codex import CompletedTurn, Thread
 from holdfast.codex.wire.generated import CommandExecutionThreadItem, FileChangeThreadItem
 from tests.exec.server.talking import Served, introduced, served
 from tests.journeys.stage import Stage, linux_only, staged
@@ -54,7 +54,7 @@ def lines(count: int) -> str:
     return "".join(f"line {number}\n" for number in range(count))
 
 
-def ran(answer: TurnOutcome) -> tuple[int | None, str | None]:
+def ran(answer: CompletedTurn) -> tuple[int | None, str | None]:
     """The status and the output of the one command of a turn."""
     (item,) = (each for each in answer.items if isinstance(each, CommandExecutionThreadItem))
     return item.exit_code, item.aggregated_output
@@ -77,7 +77,7 @@ class Asked:
     """A turn on its way."""
 
     thread: Thread
-    answers: list[TurnOutcome] = field(default_factory=list)
+    answers: list[CompletedTurn] = field(default_factory=list)
 
     async def run(self) -> None:
         self.answers.append(await self.thread.ask("go"))

@@ -18,10 +18,10 @@ from holdfast.telemetry.emitter import DEBUG_NOTICE, REST
 from holdfast.telemetry.model import (
     ConnectionStarted,
     ConnectionStopped,
+    ConnectionStopReason,
     Level,
     NotificationsReceived,
     RequestStarted,
-    StopReason,
     TelemetryRecord,
 )
 from holdfast.telemetry.redaction.redaction import Redactor
@@ -164,7 +164,9 @@ def test_known_secrets_are_taken_out_of_events() -> None:
     sink = MemorySink()
     telemetry = Telemetry([sink], clock=HandClock(), redactor=Redactor(["swordfish-1"]))
 
-    telemetry.emit(ConnectionStopped(peer="swordfish-1", reason=StopReason.KILLED, duration=2.0))
+    telemetry.emit(
+        ConnectionStopped(peer="swordfish-1", reason=ConnectionStopReason.KILLED, duration=2.0)
+    )
 
     assert sink.records == [
         TelemetryRecord(

@@ -15,13 +15,13 @@ from holdfast.telemetry.model import (
     ConnectionFaulted,
     ConnectionStarted,
     ConnectionStopped,
+    ConnectionStopReason,
     NotificationsReceived,
     NotificationUnknown,
     RequestStarted,
     RequestStopped,
     RequestTimedOutEvent,
     ResultKind,
-    StopReason,
     TelemetryEvent,
 )
 from holdfast.world import SystemClock
@@ -29,7 +29,7 @@ from holdfast.world import SystemClock
 EVENTS: list[tuple[TelemetryEvent, str, dict[str, str], float]] = [
     (ConnectionStarted(peer="p"), "holdfast_connections_started_total", {}, 1),
     (
-        ConnectionStopped(peer="p", reason=StopReason.CRASHED, duration=1.0),
+        ConnectionStopped(peer="p", reason=ConnectionStopReason.CRASHED, duration=1.0),
         "holdfast_connections_stopped_total",
         {"reason": "crashed"},
         1,

@@ -9,6 +9,7 @@ from holdfast.codex.model import (
     Approval,
     ApprovalDecision,
     CommandApproval,
+    CompletedTurn,
     ConnectionState,
     Event,
     EventsDropped,
@@ -19,7 +20,6 @@ from holdfast.codex.model import (
     PermissionsApproval,
     ServerHealth,
     ToolApproval,
-    TurnOutcome,
     UnknownEvent,
 )
 from holdfast.codex.options import Prompt, ThreadOptions, TurnOptions
@@ -87,6 +87,7 @@ __all__ = [
     "CommandApproval",
     "CommandExecutionOutputDeltaNotification",
     "CommandExecutionThreadItem",
+    "CompletedTurn",
     "ConnectionState",
     "DangerFullAccessSandboxPolicy",
     "ErrorNotification",
@@ -133,7 +134,6 @@ __all__ = [
     "TurnCompletedNotification",
     "TurnDiffUpdatedNotification",
     "TurnOptions",
-    "TurnOutcome",
     "TurnPlanUpdatedNotification",
     "TurnStartParams",
     "TurnStartedNotification",

@@ -115,7 +115,7 @@ def _anything(params: msgspec.Raw) -> object:
 # What one reader of a turn has not read yet, in bounded memory.
 
 
-class EventFeed:
+class ThreadEventFeed:
     """Events that wait for one reader.
 
     When too much waits, deltas go first: what they say comes again, whole, with their item. When

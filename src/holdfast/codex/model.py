@@ -107,7 +107,7 @@ Event = WireMessage
 
 
 @dataclass(frozen=True, slots=True)
-class TurnOutcome:
+class CompletedTurn:
     """How a turn ended, and what it left: its last message, all its items, what it used."""
 
     status: str  # completed, interrupted or failed

@@ -11,7 +11,15 @@ from typing import Generic, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.codex.events import CLOSED, DELTAS, KNOWN, EventFeed, read_event, thread_of, turn_of
+from holdfast.codex.events import (
+    CLOSED,
+    DELTAS,
+    KNOWN,
+    ThreadEventFeed,
+    read_event,
+    thread_of,
+    turn_of,
+)
 from holdfast.codex.failures import EventsLost, ThreadClosed, TurnInProgress
 from holdfast.codex.turns import TurnTracker
 from holdfast.codex.wire.message import WireMessage
@@ -31,7 +39,7 @@ BYTES_MAX = 64 * 2**20
 class SubscriptionReader:
     """The events of one thread for one reader, from its creation on."""
 
-    def __init__(self, feed: EventFeed) -> None:
+    def __init__(self, feed: ThreadEventFeed) -> None:
         self._feed = feed
         self.turn: str | None = None  # that was started while this reader was held
         self._stirred = anyio.Event()
@@ -214,7 +222,7 @@ class ThreadSubscription:
 
     def _reader(self) -> SubscriptionReader:
         reader = SubscriptionReader(
-            EventFeed(self.turns.thread, items_max=ITEMS_MAX, bytes_max=BYTES_MAX)
+            ThreadEventFeed(self.turns.thread, items_max=ITEMS_MAX, bytes_max=BYTES_MAX)
         )
         self.readers.append(reader)
         return reader

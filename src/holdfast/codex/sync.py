@@ -18,11 +18,11 @@ from holdfast.codex.app_server import AppServer as AsyncAppServer
 from holdfast.codex.model import (
     Approval,
     ApprovalDecision,
+    CompletedTurn,
     ConnectionState,
     Event,
     InputReply,
     ServerHealth,
-    TurnOutcome,
 )
 from holdfast.codex.model import Hook as AsyncHook
 from holdfast.codex.options import Prompt, ThreadOptions, TurnOptions
@@ -229,11 +229,11 @@ class SyncThread:
         """Yield what is left of the turn that already runs."""
         return _drawn(self._loop, self._thread.follow)
 
-    def ask(self, prompt: Prompt, **options: Unpack[TurnOptions]) -> TurnOutcome:
+    def ask(self, prompt: Prompt, **options: Unpack[TurnOptions]) -> CompletedTurn:
         """Run a turn to its end and return what it left."""
         return self._loop.call(lambda: self._thread.ask(prompt, **options))
 
-    def compact(self) -> TurnOutcome:
+    def compact(self) -> CompletedTurn:
         """Have the history summarized; wait for the end."""
         return self._loop.call(self._thread.compact)
 

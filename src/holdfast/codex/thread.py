@@ -12,7 +12,7 @@ import anyio
 from holdfast.codex.calls import RequestSender
 from holdfast.codex.events import DELTAS, TURN_COMPLETED, is_end, turn_of
 from holdfast.codex.failures import TurnInProgress, TurnMismatch
-from holdfast.codex.model import Event, TurnOutcome
+from holdfast.codex.model import CompletedTurn, Event
 from holdfast.codex.options import Prompt, TurnOptions, turn_params, user_input
 from holdfast.codex.subscriptions import SubscriptionReader, ThreadSubscription
 from holdfast.codex.turns import TurnCollector
@@ -93,7 +93,7 @@ class Thread:
         """
         return self._events(None)
 
-    async def ask(self, prompt: Prompt, **options: Unpack[TurnOptions]) -> TurnOutcome:
+    async def ask(self, prompt: Prompt, **options: Unpack[TurnOptions]) -> CompletedTurn:
         """Run a turn to its end and return what it left.
 
         Keeps every completed item of the turn in memory, command output included; deltas are
@@ -101,7 +101,7 @@ class Thread:
         """
         return await _gathered(self.run(prompt, **options))
 
-    async def compact(self) -> TurnOutcome:
+    async def compact(self) -> CompletedTurn:
         """Have the history summarized, so that the thread fits the model again; wait for the end.
 
         Codex does that in a turn of its own.
@@ -278,7 +278,7 @@ async def settle_doubt(calls: RequestSender, followed: ThreadSubscription) -> No
             raise TurnInProgress(thread=followed.turns.thread, turn=followed.turns.active or "")
 
 
-async def _gathered(events: AsyncGenerator[Event]) -> TurnOutcome:
+async def _gathered(events: AsyncGenerator[Event]) -> CompletedTurn:
     gathered = TurnCollector()
     async with aclosing(events):
         async for event in events:

@@ -17,7 +17,7 @@ from holdfast.codex.failures import (
     PolicyRefused,
     TurnFailed,
 )
-from holdfast.codex.model import TurnOutcome
+from holdfast.codex.model import CompletedTurn
 from holdfast.codex.wire.generated import (
     AgentMessageThreadItem,
     CodexErrorKind,
@@ -198,7 +198,7 @@ class TurnCollector:
         self._items: list[ThreadItem] = []
         self._usage: ThreadTokenUsage | None = None
 
-    def take(self, event: WireMessage) -> TurnOutcome | None:
+    def take(self, event: WireMessage) -> CompletedTurn | None:
         """Add one event; the last one of the turn gives the answer."""
         match event:
             case ItemCompletedNotification(item=item):
@@ -209,7 +209,7 @@ class TurnCollector:
                 said = [i.text for i in self._items if isinstance(i, AgentMessageThreadItem)]
                 error = failure_of(turn.error) if turn.error is not None else None
                 text = said[-1] if said else ""
-                return TurnOutcome(turn.status, text, tuple(self._items), self._usage, error)
+                return CompletedTurn(turn.status, text, tuple(self._items), self._usage, error)
             case _:
                 pass
         return None

@@ -45,12 +45,12 @@ from holdfast.telemetry.model import (
     ConnectionFaulted,
     ConnectionStarted,
     ConnectionStopped,
+    ConnectionStopReason,
     Level,
     NotificationsReceived,
     RequestStarted,
     RequestStopped,
     ResultKind,
-    StopReason,
 )
 from holdfast.telemetry.model import RequestTimedOutEvent as TimeoutEvent
 
@@ -130,11 +130,11 @@ def _reported(telemetry: Telemetry, method: str, size: int) -> Generator[None]:
         telemetry.emit(RequestStopped(method=method, duration=lasted, result=result))
 
 
-def _stop_reason(failure: Failure) -> StopReason:
+def _stop_reason(failure: Failure) -> ConnectionStopReason:
     if isinstance(failure, ConnectionClosed):
-        return StopReason.NORMAL
+        return ConnectionStopReason.NORMAL
     killed = isinstance(failure, ConnectionLost) and (failure.status or 0) < 0
-    return StopReason.KILLED if killed else StopReason.CRASHED
+    return ConnectionStopReason.KILLED if killed else ConnectionStopReason.CRASHED
 
 
 _WAITING_MAX = 1000

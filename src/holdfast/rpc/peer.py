@@ -347,9 +347,7 @@ class Peer:
 
 
 class Hello(msgspec.Struct, frozen=True, rename="camel"):
-    """First message of a handshake: protocol name, and the range of versions that one side
-    supports.
-    """
+    """First message of a handshake: the protocol and the range of versions that a side supports."""
 
     protocol: str
     oldest: int

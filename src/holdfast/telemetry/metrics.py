@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Mapping
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 from holdfast.failures import type_of
-from holdfast.telemetry.model import Level, ResultKind, StopReason, TelemetryRecord
+from holdfast.telemetry.model import ConnectionStopReason, Level, ResultKind, TelemetryRecord
 
 OTHER = "other"
 DECISIONS = frozenset({"accept", "accept_for_session", "decline", "cancel"})
-_REASONS = frozenset(reason.value for reason in StopReason)
+_REASONS = frozenset(reason.value for reason in ConnectionStopReason)
 _RESULTS = frozenset(result.value for result in ResultKind)
 _SECONDS = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 

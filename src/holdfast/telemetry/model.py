@@ -24,7 +24,7 @@ class Level(IntEnum):
     ERROR = 40
 
 
-class StopReason(StrEnum):
+class ConnectionStopReason(StrEnum):
     """Why a connection ended."""
 
     NORMAL = "normal"
@@ -68,7 +68,7 @@ class ConnectionStopped(TelemetryEvent, frozen=True, kw_only=True, tag="connecti
     """A connection ended."""
 
     peer: str
-    reason: StopReason
+    reason: ConnectionStopReason
     duration: float
 
 

@@ -34,7 +34,7 @@ def _open_plainly(root: int, path: bytes, flags: int, mode: int) -> int:
     return os.open(path, flags, mode, dir_fd=root)
 
 
-class FileOperations(ABC):
+class PlaceFileAccess(ABC):
     """What can be done to files wherever they, and the directories they are in, can be opened."""
 
     @abstractmethod
@@ -132,7 +132,7 @@ class FileOperations(ABC):
         """Raise if what has this name in a directory may not be changed."""
 
 
-class MergedRootFiles(FileOperations):
+class MergedRootFiles(PlaceFileAccess):
     """The files below a root; raises `OSError` as the system does."""
 
     def __init__(self, root: int, opener: Opener = open_in_root) -> None:
@@ -228,7 +228,7 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND
 _PATH = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 
 
-class NamespaceFiles(FileOperations):
+class NamespaceFiles(PlaceFileAccess):
     """The same files as below a root, as far as the gate lets anyone; it owns nothing."""
 
     def __init__(self, files: MergedRootFiles, gate: Gate) -> None:
