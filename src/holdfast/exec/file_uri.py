@@ -10,10 +10,12 @@ from holdfast.exec.failures import RequestInvalid, RequestUnfit
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _OURS = {"", "localhost"}
-_PLAIN = "/!$&'()*+,;=:@~-._|[]"  # what other writers of file URIs leave as it is
+# What other writers of file URIs leave as it is.
+_PLAIN = "/!$&'()*+,;=:@~-._|[]"
 
 
-@lru_cache  # most starts of a session are in one directory
+# Most starts of a session are in one directory.
+@lru_cache
 def path_of(uri: str) -> bytes:
     """Return the absolute path of a file URI; `.` and `..` are resolved lexically."""
     scheme = _SCHEME.match(uri)

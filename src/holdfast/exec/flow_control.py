@@ -21,7 +21,8 @@ class Credit:
 
     def __init__(self, bytes_max: int, *, taken: int = 0) -> None:
         self._bytes_max = bytes_max
-        self._told: deque[tuple[int, int]] = deque()  # number and size of what is not taken
+        # Number and size of what is not taken.
+        self._told: deque[tuple[int, int]] = deque()
         self._bytes = 0
         self.taken = taken
 

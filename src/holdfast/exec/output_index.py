@@ -197,7 +197,8 @@ def recover(
     has_exit = 0 < header.exit_seq <= last.seq
     noted = record_at(header.exit_seq) if has_exit and header.exit_seq >= header.first else None
     if noted is not None and noted.kind is not RecordKind.EXITED:
-        has_exit = False  # its writer died between the header and the record
+        # Its writer died between the header and the record.
+        has_exit = False
     if not has_exit:
         header = replace(header, exit_seq=0, exit_status=0)
     return header, IndexPosition(
@@ -238,7 +239,8 @@ def _summed(body: bytes, seq: int) -> bytes:
 # Runs: adjacent records are read and written together, since a gigabyte of output has 15,000.
 
 _SUMMED_RECORD = struct.Struct(f"{RECORD.format}{SUM.format.removeprefix('<')}")
-_RUN_BYTES_MAX = 512 * 2**10  # so much is told in one go
+# Output that is sent in one batch.
+_RUN_BYTES_MAX = 512 * 2**10
 _RUNS_MAX = 4
 _OUTPUT = int(RecordKind.OUTPUT)
 _KINDS = {int(kind): kind for kind in RecordKind}
@@ -294,7 +296,8 @@ def read_runs(data: bytes, first_seq: int, *, bytes_max: int, is_begun: bool) ->
         seq, begin = first_seq + place, place * RECORD_BYTES
         if crc32(data[begin : begin + RECORD.size], seq & 0xFFFFFFFF) != checksum:
             if runs:
-                break  # what is before it can be told
+                # The runs before the damaged record are valid.
+                break
             raise RecordDamaged(seq)
         if is_begun and length and length > room:
             break

@@ -13,8 +13,10 @@ from holdfast.rpc.model import Notification
 class Overflow(StrEnum):
     """What a full queue does to a subscriber that reads too slowly."""
 
-    DROP_OLDEST = "drop_oldest"  # the newest matter: forget the oldest, and count them
-    END = "end"  # all matter: end the subscription, and say so
+    # The newest matter: forget the oldest, and count them.
+    DROP_OLDEST = "drop_oldest"
+    # All matter: end the subscription, and say so.
+    END = "end"
 
 
 class Backlog:

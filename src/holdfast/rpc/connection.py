@@ -155,7 +155,8 @@ class ReplyQueue:
 
     def put(self, message: bytes) -> None:
         """Send a message now, or queue it until the transport has room."""
-        with suppress(Failure):  # an ended transport tells its reader, and takes nothing more
+        # An ended transport tells its reader, and takes nothing more.
+        with suppress(Failure):
             if self._waiting or not self._transport.offer([message]):
                 self._waiting.append(message)
                 self._changed.set()
@@ -191,7 +192,8 @@ class PendingRequests:
         self._peer = peer
         self._send_later = send
         self._waiters: dict[RequestId, Waiter] = {}
-        self._watched = math.inf  # the deadline that the task waits for
+        # The deadline that the task waits for.
+        self._watched = math.inf
         self._earlier = anyio.Event()
 
     def expect(self, id_: RequestId, method: str, *, limit: float) -> Waiter:
@@ -399,7 +401,8 @@ class Connection:
                 await self._replies.has_room()
         except Failure as failure:
             self._end(failure)
-        finally:  # also when all of us are cancelled: who is shielded would wait for ever
+        finally:
+            # Also on cancellation: a shielded task would wait for ever.
             self._end(ConnectionClosed(reason="closed by this side"))
 
     def _take(self, received: Received, size: int) -> None:

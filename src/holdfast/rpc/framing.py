@@ -115,7 +115,8 @@ class TailBuffer:
         self._fed_bytes += len(data)
         self._kept += data[-self._bytes_max :]
         # Trimming only at twice the limit moves each byte at most once.
-        if len(self._kept) > 2 * self._bytes_max:  # so that each byte is moved only once
+        # So that each byte is moved only once.
+        if len(self._kept) > 2 * self._bytes_max:
             del self._kept[: -self._bytes_max]
 
     def text(self) -> str:

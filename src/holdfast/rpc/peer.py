@@ -51,8 +51,10 @@ Message = Notification | Request | Answer | ErrorReply | MalformedMessage
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _TEXT_MAX = 2000
-_ID_BITS_MAX = 64  # an id is echoed in answers: bound what a stranger makes us repeat
-_HAS_ID = b'{"id"'  # what most answers begin with, and no notification does
+# An id is echoed in answers: bound what a stranger makes us repeat.
+_ID_BITS_MAX = 64
+# What most answers begin with, and no notification does.
+_HAS_ID = b'{"id"'
 _JSONRPC = b'{"jsonrpc":"2.0",'
 
 

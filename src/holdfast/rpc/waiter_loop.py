@@ -41,7 +41,8 @@ class Waiter:
         """Set the outcome and wake the caller; only the first call counts."""
         if self._outcome is None:
             self._outcome = outcome
-            if not self._arrival.done():  # it is cancelled with whoever waited
+            # A cancelled waiter has cancelled the future too.
+            if not self._arrival.done():
                 self._arrival.set_result(None)
 
     async def answer(self) -> Answer:
@@ -49,7 +50,8 @@ class Waiter:
         await self._arrival
         assert self._outcome is not None
         if isinstance(self._outcome, Failure):
-            raise copy(self._outcome)  # one failure may end many requests: each gets its own
+            # One failure may end many requests: each gets its own.
+            raise copy(self._outcome)
         return self._outcome
 
     def __enter__(self) -> Self:

@@ -140,7 +140,8 @@ class FeedTable:
         before = self._feeds.get(feed.process)
         if before is not None and not before.is_over:
             raise ProcessExists(process=feed.process)
-        if len(self._feeds) >= self._swept_at:  # seldom: each time all of them are looked at
+        # Seldom: each time all of them are looked at.
+        if len(self._feeds) >= self._swept_at:
             self._feeds = {id_: each for id_, each in self._feeds.items() if not each.is_over}
             self._swept_at = 2 * len(self._feeds) + _SPARE
         self._feeds[feed.process] = feed
@@ -183,7 +184,8 @@ class FeedTable:
             except Failure as failure:
                 if connection.failure is not None or isinstance(failure, RequestTimedOut):
                     raise
-                if feed.is_started:  # else whoever starts it finds out what became of it
+                # Otherwise the caller of `start` finds out the outcome itself.
+                if feed.is_started:
                     feed.fail(failure)
 
         places = anyio.CapacityLimiter(_READS_MAX)

@@ -101,7 +101,8 @@ class Channel:
                         attendants.start_soon(self._attend, dial, report)
                     step = recovery.step(self._state, await news.receive(), self._policy)
                 attendants.cancel_scope.cancel()
-        finally:  # also when all of us are cancelled: who is shielded would wait for ever
+        finally:
+            # Also on cancellation: a shielded task would wait for ever.
             self.close()
 
     def close(self) -> None:
@@ -157,7 +158,8 @@ class Channel:
                 if not repeats:
                     raise
 
-    async def ask(  # a request needs all of them
+    # A request needs all of them.
+    async def ask(
         self,
         connection: Connection,
         method: str,
@@ -197,7 +199,8 @@ class Channel:
                     await report.send(Resumed(dial.generation, at=anyio.current_time()))
                     failure = await self._watched(connection)
             except RequestTimedOut:
-                pass  # a server that does not answer is as good as none
+                # A server that does not answer is as good as none.
+                pass
             except Failure as end:
                 failure = end
         await report.send(Dropped(dial.generation, failure, at=anyio.current_time()))
@@ -238,8 +241,10 @@ class ClientSession:
         self._client_name, self._unread_bytes_max = client_name, unread_bytes_max
         self._label = label
         self.id: str | None = None
-        self.version: int | None = None  # of the wire; None with a server of Codex
-        self.untaken_bytes_max: int | None = None  # what is told before we must say what we took
+        # Of the wire; None with a server of Codex.
+        self.version: int | None = None
+        # Credit in bytes; None if the server has no flow control.
+        self.untaken_bytes_max: int | None = None
         self.environment: EnvironmentInfo | None = None
         self.capabilities = ServerCapabilities()
 

@@ -25,7 +25,8 @@ from holdfast.exec.model import Closed, Event, Exited, Output, Page
 from holdfast.failures import Failure
 from holdfast.rpc.failures import AnswerInvalid, ErrorResponse
 
-_HOLES_MAX = 2  # an exit and a close: what a page does not show in its place
+# An exit and a close: what a page does not show in its place.
+_HOLES_MAX = 2
 
 
 class _EventBuffer:
@@ -75,10 +76,12 @@ class EventSequence:
         self._early = _EventBuffer(items_max=held_max, bytes_max=held_bytes_max)
         self._exit: Exited | None = None
         self._closed_seq: int | None = None
-        self._may_have_more = False  # the last page was not the last that there is
+        # The last page was not the last that there is.
+        self._may_have_more = False
         self.taken = self.known = self.told = after
         self.status: int | None = None
-        self.is_lost = False  # it has ended, and there is no status
+        # It has ended, and there is no status.
+        self.is_lost = False
         self._has_forgotten = False  # something found no room
 
     @property
@@ -159,7 +162,8 @@ class EventSequence:
         """Return the sequence numbers that a page covers but does not contain."""
         after = range(self.known + 1, page.next_seq)
         present = sum(seq in after for seq in chunks.keys() | self._early.events.keys())
-        if len(after) - present > _HOLES_MAX:  # before counting what a liar may make endless
+        # Before counting what a liar may make endless.
+        if len(after) - present > _HOLES_MAX:
             raise self._gap(self.known + 1, chunks)
         return [seq for seq in after if seq not in chunks and seq not in self._early.events]
 

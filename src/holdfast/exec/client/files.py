@@ -142,7 +142,8 @@ class RemoteFiles:
                         is_whole = block.eof
                     return b"".join(blocks)
             except OutcomeUnknown:
-                continue  # what was open is closed with its connection; nothing was changed
+                # What was open is closed with its connection; nothing was changed.
+                continue
 
     async def _write_in_blocks(self, path: Path, data: bytes) -> None:
         async with self._opened(path, "replace") as (connection, handle):
@@ -167,7 +168,8 @@ class RemoteFiles:
             asked = OpenParams(_uri(path), handle_id=handle, mode=mode)
             await self._on(connection, "fs/open", asked, HandleParams)
             yield connection, handle
-            if mode == "replace":  # not before this is answered has the file its new content
+            # Not before this is answered has the file its new content.
+            if mode == "replace":
                 await self._on(connection, "fs/close", CloseParams(handle), Nothing)
                 is_written = True
         except ErrorResponse as error:

@@ -22,9 +22,11 @@ from holdfast.rpc.model import Notification
 from holdfast.world import IdMaker
 
 UNREAD_BYTES_MAX = 8 * 2**20
-_PACED_BYTES = 2 * 2**20  # what a server that heeds it tells before we say what we took
+# What a server that heeds it tells before we say what we took.
+_PACED_BYTES = 2 * 2**20
 _PATIENCE = 300.0
-_MARGIN = 10.0  # seconds that the word of a server takes which has given up
+# Seconds that the word of a server takes which has given up.
+_MARGIN = 10.0
 _GOODBYE = 1.0
 _METHOD = "http/request"
 
@@ -85,7 +87,8 @@ class RemoteHttpStream:
     async def _acknowledge(self, *, is_over: bool) -> None:
         self._told = self._body.total_bytes
         if self._is_paced:
-            with suppress(Failure):  # whoever reads will be told
+            # The reader gets the failure.
+            with suppress(Failure):
                 news = HttpTaken(self._name, self._told, is_over)
                 await self._connection.notify("http/request/taken", news)
 
@@ -121,7 +124,8 @@ class RemoteHttp:
         params = self._params(fetch, streams=True)
         connection = await self._channel.wait_connected()
         answer = RemoteHttpStream(params.request_id, fetch.url, connection)
-        self._streams[params.request_id] = answer  # pieces may come before the head
+        # Pieces may come before the head.
+        self._streams[params.request_id] = answer
         try:
             try:
                 head = await self._channel.ask(

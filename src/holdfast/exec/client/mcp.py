@@ -75,7 +75,8 @@ async def _say(
     has_said_all: anyio.Event,
 ) -> None:
     async with says:
-        with suppress(Failure):  # why it takes no more is told where it is heard
+        # The receive stream reports why writing failed.
+        with suppress(Failure):
             async for message in says:
                 text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await transport.send([text.encode()])

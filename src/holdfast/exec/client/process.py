@@ -42,7 +42,8 @@ from holdfast.rpc.failures import ConnectionClosed, ErrorResponse
 Ask = Callable[[ReadParams], Awaitable[ReadResult]]
 
 PAGE_BYTES_MAX = 1024 * 1024
-_REORDERED_LONGEST = 0.05  # what is merely out of order is there by then
+# What is merely out of order is there by then.
+_REORDERED_LONGEST = 0.05
 
 
 class EventFeed:
@@ -61,8 +62,10 @@ class EventFeed:
         self._changed = anyio.Event()
         self._is_reading_on = self._is_acknowledging = False
         self._is_terminated = False
-        self._is_unread = True  # nobody has asked for what it says
-        self._is_awaited = False  # and somebody has seen its end
+        # No caller has read its events.
+        self._is_unread = True
+        # And a caller has waited for its exit.
+        self._is_awaited = False
         self._failure: Failure | None = None
 
     @property
@@ -390,9 +393,12 @@ class Process:
     ) -> None:
         """`writer` distinguishes write ids of several clients of one process."""
         self.command = command
-        self.was_continued = False  # its start was found to have happened after a cut
-        self.sandbox_strength = ""  # `full` or `reduced` of one that is shut in, where that is said
-        self.sandbox_lacks: tuple[str, ...] = ()  # what that does not do that it should
+        # Its start was found to have happened after a cut.
+        self.was_continued = False
+        # `full` or `reduced` of one that is shut in, where that is said.
+        self.sandbox_strength = ""
+        # What that does not do that it should.
+        self.sandbox_lacks: tuple[str, ...] = ()
         self.stdin = Stdin(feed.process, channel, mark=f"{session.id}-{feed.process}{writer}")
         self._feed, self._channel, self._session = feed, channel, session
 

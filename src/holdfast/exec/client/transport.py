@@ -66,7 +66,8 @@ class ProcessTransport:
                     events = await self.process.receive()
                 except Failure as failure:
                     self._failure = self._failure or failure
-            if lingering.cancelled_caught:  # its descendants hold its output, and may for ever
+            # Its descendants hold its output, and may for ever.
+            if lingering.cancelled_caught:
                 self._end(self._verdict(b""))
             if self._failure is None and (messages := self._take(events)):
                 return messages
@@ -113,7 +114,8 @@ class ProcessTransport:
                 await self.process.signal()
             await self.process.wait()
         with suppress(Failure), anyio.move_on_after(self._grace):
-            await self.process.terminate()  # also what its descendants left of its group
+            # Also what its descendants left of its group.
+            await self.process.terminate()
             await self.process.wait()
 
     def _take(self, events: list[Event]) -> list[bytes]:

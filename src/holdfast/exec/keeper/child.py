@@ -49,7 +49,8 @@ class EntrySpec:
         namespaces, groups = number(message, "namespaces"), number(message, "groups")
         carried = numbers(message, "carried")
         counts = (namespaces, groups, len(carried))
-        if len(descriptors) < sum(counts):  # they were sent, and did not all find room here
+        # They were sent, and did not all find room here.
+        if len(descriptors) < sum(counts):
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         if min(counts) < 0 or sum(counts) != len(descriptors):
             raise MalformedPacket("there are other descriptors than the way in needs")
@@ -82,7 +83,8 @@ class EntrySpec:
         """Fork a child that enters, with these descriptors as its first; returns its pid."""
         files = {os.dup(end): target for target, end in ends.items()}
         try:
-            # Whoever leads a session gets the terminal; in there that may be somebody else.
+            # The session leader gets the controlling terminal; in a sandbox that is another
+            # process.
             has_terminal = os.isatty(ends[0]) and not self._is_led
             entry = replace(
                 self._entry,
@@ -133,7 +135,8 @@ def _bytes(message: Message, name: str) -> bytes:
 
 GIVEN_LIMIT = resource.getrlimit(resource.RLIMIT_NOFILE)
 
-_TAMPERED = {signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP}  # by Python, and by ourselves
+# By Python, and by ourselves.
+_TAMPERED = {signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP}
 # What we ignore would be ignored by a child; what we handle, its start resets by itself.
 _IGNORED = _TAMPERED | {
     number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN
@@ -186,7 +189,8 @@ class KeptChild:
         self.pidfd = _aside(os.pidfd_open(pid))
         self.holds = {name: _aside(descriptor) for name, descriptor in holds.items()}
         self.status: int | None = None
-        self.number: int | None = None  # the limit number that its descendants have, too
+        # The limit number that its descendants have, too.
+        self.number: int | None = None
 
     def look(self) -> bool:
         """Poll for its exit; sets `status`, which is 128 + n if signal n killed it."""
@@ -252,7 +256,8 @@ def started(order: ChildSpec, keeper: KeeperName) -> KeptChild:
         try:
             is_in_place = order.way is not None and order.way.leads_to_place
             child = KeptChild(order.key, pid, holds, is_in_place=is_in_place)
-        except OSError:  # too many open files: what cannot be held must not run
+        except OSError:
+            # Too many open files: what cannot be held must not run.
             os.killpg(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             raise
@@ -290,7 +295,8 @@ def _terminal(
 
 
 def _actions(ends: Mapping[int, int], *, is_terminal: bool) -> list[tuple[object, ...]]:
-    if is_terminal:  # the leader of a session gets the first one that it opens as its own
+    # The leader of a session gets the first one that it opens as its own.
+    if is_terminal:
         first = os.POSIX_SPAWN_OPEN, 0, os.ttyname(ends[0]), os.O_RDWR, 0
         return [first, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
     actions: list[tuple[object, ...]] = []

@@ -111,7 +111,8 @@ def _entry(way: ProcessEntry, is_led: bool) -> Message:
     }
 
 
-_RING = "ring "  # and the name of a stream: the descriptor whose position is that of its ring
+# And the name of a stream: the descriptor whose position is that of its ring.
+_RING = "ring "
 
 
 class KeeperRequest(Protocol):
@@ -226,7 +227,8 @@ class KeptProcess:
 
 
 _ASKS_MAX = 256
-_ANSWER_LONGEST = 30.0  # seconds; a keeper may be held up by the disk that a program is on
+# Seconds; a keeper may be held up by the disk that a program is on.
+_ANSWER_LONGEST = 30.0
 
 
 class KeeperNotAsked(Exception):
@@ -353,7 +355,8 @@ class KeeperClient:
         if end_keeper and self._is_open and not self._lost.done():
             await self.ask({"ask": "end"})
         if self._is_open:
-            self._is_open = False  # what happens to the keeper from now on is not our loss
+            # What happens to the keeper from now on is not our loss.
+            self._is_open = False
             self._disconnect(KeeperLost(reason="we let go of it"))
             for kept in self._kept.values():
                 kept.release()
@@ -376,7 +379,8 @@ class KeeperClient:
     def _post(self, message: Message, beside: Sequence[int] = ()) -> _Question:
         # Duplicated: the keeper may be slow to receive them, and the owner may close its own.
         posted = packet(message | {"id": self._number + 1}, beside)
-        if message["ask"] == "forget":  # there will be no more news of it
+        # There will be no more news of it.
+        if message["ask"] == "forget":
             self._kept.pop(text(message, "key"), None)
         self._number += 1
         question = _Question(self._number, self._loop.create_future(), [])
@@ -427,7 +431,8 @@ class KeeperClient:
             raise MalformedPacket("an answer to nothing")
         question = self._asked[0]
         kept = None
-        if "held" in message:  # made here and now: the news of its end may be the next message
+        # Made here and now: the news of its end may be the next message.
+        if "held" in message:
             kept = self._received(mapping(message, "held"), descriptors)
             if kept is None:
                 message |= {"errno": errno.EMFILE}
@@ -435,7 +440,8 @@ class KeeperClient:
         if message.get("more") is not True:
             self._asked.popleft()
             question.answered.set_result(None)
-            if "held" in message and kept is None:  # what we cannot hold must not run
+            # What we cannot hold must not run.
+            if "held" in message and kept is None:
                 self._post({"ask": "forget", "key": text(mapping(message, "held"), "key")})
 
     def _received(self, held: Message, descriptors: list[int]) -> KeptProcess | None:
@@ -465,7 +471,8 @@ class KeeperClient:
         """Kill what the keeper held, and fail every waiting request."""
         if not self._lost.done():
             self._disconnect(KeeperLost(reason=reason))
-            with suppress(OSError):  # whoever summons the next keeper will end what is left
+            # The next `connect_keeper` ends what is left.
+            with suppress(OSError):
                 self.orphans = kill_held(self._name)
             for kept in list(self._kept.values()):
                 kept.exited(LOST_STATUS)
@@ -482,7 +489,8 @@ class KeeperClient:
         while self._asked:
             question = self._asked.popleft()
             question.answered.set_exception(lost)
-            question.answered.exception()  # whoever waited for it may be gone
+            # Marks the exception as retrieved: its waiter may have been cancelled.
+            question.answered.exception()
 
 
 @dataclass(slots=True)

@@ -56,7 +56,8 @@ from holdfast.world import (
     system_processes,
 )
 
-SESSION_MARK = "HOLDFAST_EXEC_SESSION"  # in the environment of a process: its session's id
+# In the environment of a process: its session's id.
+SESSION_MARK = "HOLDFAST_EXEC_SESSION"
 _MARK = MARK.encode() + b"="
 _SESSION = SESSION_MARK.encode() + b"="
 
@@ -280,7 +281,8 @@ def connect_keeper(
     deadline = time.monotonic() + patience
     orphans: list[MarkedProcess] = []
     try:
-        for _ in range(_TRIES_MAX):  # it may end, for want of work, in the moment we come
+        # It may end, for want of work, in the moment we come.
+        for _ in range(_TRIES_MAX):
             connection = _dialled(state, deadline)
             was_there = connection is not None
             if connection is None:

@@ -50,7 +50,8 @@ from holdfast.exec.keeper.protocol import (
     text,
 )
 
-ALONE_LONGEST = 30.0  # seconds that a keeper with nothing to keep waits for a server
+# Seconds that a keeper with nothing to keep waits for a server.
+ALONE_LONGEST = 30.0
 # Seconds that one waits which holds only ends: the status and the last output of processes that
 # ended while no server was there. No session waits longer for its client than this.
 ENDS_LONGEST = 86_400.0
@@ -124,7 +125,8 @@ class Keeper:
         """Accept a new server, which replaces the current one."""
         try:
             connection, _ = self._listener.accept()
-        except OSError:  # it gave up, or there are too many open files: it may come again
+        except OSError:
+            # It gave up, or there are too many open files: it may come again.
             return
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         uid = struct.unpack("=iII", credentials)[1]
@@ -203,9 +205,11 @@ class Keeper:
             is_about_cwd = error.filename == message.get("cwd")
             self._send(about | {"errno": error.errno, "is_about_cwd": is_about_cwd})
             return
-        except MalformedPacket:  # a kind of ValueError, but none that the order's own words explain
+        except MalformedPacket:
+            # A kind of ValueError, but none that the order's own words explain.
             raise
-        except ValueError:  # NUL in a text, or a variable whose name contains "="
+        except ValueError:
+            # NUL in a text, or a variable whose name contains "=".
             self._send(about | {"errno": errno.EINVAL})
             return
         self._children[child.key] = self._by_pidfd[child.pidfd] = child
@@ -230,7 +234,8 @@ class Keeper:
             del self._children[key]
             child.release()
             if child.status is None:
-                child.signal(signal.SIGKILL, group=True)  # and reaped once that has worked
+                # And reaped once that has worked.
+                child.signal(signal.SIGKILL, group=True)
             else:
                 self._reap(child)
 
@@ -283,7 +288,8 @@ def listen(state: str) -> tuple[socket.socket, int]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise StateLocked from None
-    with suppress(OSError):  # a full disk: what outlives us would only be reported, not ended
+    # A full disk: what outlives us would only be reported, not ended.
+    with suppress(OSError):
         os.ftruncate(lock, 0)
         os.write(lock, str(KeeperName.own()).encode())
     with suppress(FileNotFoundError):
@@ -309,7 +315,8 @@ def main(state: str) -> int:
     os.setsid()
     os.close(hears)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, nobody learns of an end
+    # With SIG_IGN the kernel would reap children itself, and their status would be lost.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     listener, lock = listen(state)
@@ -318,7 +325,8 @@ def main(state: str) -> int:
     os.close(tells)
     keeper.serve()
     with suppress(OSError):
-        os.ftruncate(lock, 0)  # we are not lost: nobody has to clean up
+        # A clean exit: the next server must not kill anything.
+        os.ftruncate(lock, 0)
     return 0
 
 

@@ -42,18 +42,23 @@ from typing import NamedTuple
 from zlib import crc32
 
 VERSIONS = (1, 2, 3)
-ENTERS_SINCE = 2  # the version in which processes can enter places and sandboxes
-HOLDS_SINCE = 3  # the version in which a server can have descriptors of its own held
+# The version in which processes can enter places and sandboxes.
+ENTERS_SINCE = 2
+# The version in which a server can have descriptors of its own held.
+HOLDS_SINCE = 3
 SOCKET_NAME, LOCK_NAME, LOG_NAME = "keeper.sock", "keeper.lock", "keeper.log"
-MARK = "HOLDFAST_PROCESS"  # in the environment of a child: its key, "@" and the keeper's name
+# In the environment of a child: its key, "@" and the keeper's name.
+MARK = "HOLDFAST_PROCESS"
 
-TAG_BITS = 32  # of a keeper's name, in its limit numbers
+# Of a keeper's name, in its limit numbers.
+TAG_BITS = 32
 
 PACKET_BYTES_MAX = 96 * 2**10
 _DESCRIPTORS_MAX = 64
 _BIG = b"big"
 _INT = struct.Struct("i")
-_encoded = json.JSONEncoder(separators=(",", ":")).encode  # made once: it takes longer than to use
+# Made once: it takes longer than to use.
+_encoded = json.JSONEncoder(separators=(",", ":")).encode
 
 Message = dict[str, object]
 Packet = tuple[bytes, list[int]]
@@ -81,7 +86,7 @@ class KeeperName(NamedTuple):
     @classmethod
     def own(cls) -> KeeperName:
         with open("/proc/self/stat", "rb") as file:
-            # The name of the program stands in parentheses and may contain anything, also these.
+            # The program name is in parentheses, and may itself contain parentheses.
             fields = file.read().rpartition(b") ")[2].split()
         return cls(os.getpid(), int(fields[19]), os.stat("/proc/self/ns/pid").st_ino)
 
@@ -116,7 +121,8 @@ def packet(message: Message, descriptors: Sequence[int] = ()) -> Packet:
     body, beside = _packed(message)
     try:
         for each in descriptors:
-            beside.append(os.dup(each))  # one by one, so that those before it are known
+            # One by one, so that those before it are known.
+            beside.append(os.dup(each))
     except OSError:
         close_all(beside)
         raise

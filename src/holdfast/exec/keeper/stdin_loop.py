@@ -153,10 +153,12 @@ class StdinWriter:
                 first.rest = first.rest[os.write(self._fd, first.rest) :]
             except BlockingIOError:
                 return False
-            except OSError as error:  # nobody reads it any more, or the terminal is gone
+            except OSError as error:
+                # The read end is closed, or the terminal is gone.
                 raise _StdinGone from error
         slot = self._writes.finish(first.slot)
-        with suppress(OSError):  # it is written; should we die now, nobody can know, and we say so
+        # The data is written. If we die now the outcome is unknown, which is what the log says.
+        with suppress(OSError):
             os.pwrite(self._file, slot.pack(), slot.offset)
         return True
 
@@ -184,7 +186,8 @@ class StdinWriter:
             first.outcome.set_result(outcome)
         else:
             first.outcome.set_exception(outcome)
-            first.outcome.exception()  # whoever waited for it may be gone
+            # Marks the exception as retrieved: its waiter may have been cancelled.
+            first.outcome.exception()
 
 
 class _StdinGone(Exception):

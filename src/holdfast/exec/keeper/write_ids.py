@@ -88,5 +88,6 @@ def _slots(file: bytes) -> Iterator[Slot]:
         body = file[place : place + _SLOT.size]
         if file[place + _SLOT.size : place + SLOT_BYTES] == _SUM.pack(crc32(body)):
             ordinal, digest, state = _SLOT.unpack(body)
-            if state:  # what was never written is all zero, and so is its sum
+            # What was never written is all zero, and so is its sum.
+            if state:
                 yield Slot(ordinal, digest, WriteState(state))

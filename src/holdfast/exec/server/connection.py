@@ -1,4 +1,4 @@
-"""Attend to one connection from its first word to its last."""
+"""Serve one connection: handshake, methods, notifications."""
 
 from __future__ import annotations
 
@@ -43,16 +43,15 @@ from holdfast.rpc import Connection, ConnectionConfig, Handler, Service, Transpo
 from holdfast.rpc.model import Dialect, Notification
 from holdfast.telemetry import Redactor, Telemetry, ValueRedactor
 
-# What a client may know about the machine that the server runs on.
-
 _SYSTEMS = {"darwin": "macos", "linux": "linux"}
 
 
 def environment_info(environment: Mapping[str, str]) -> EnvironmentInfo:
-    """Describe the machine as clients of this wire expect it."""
+    """Describe the machine, as clients of this protocol expect."""
     try:
         cwd = uri_of(os.getcwdb())
-    except FileNotFoundError:  # it was removed since we started, which is nobody's business
+    except FileNotFoundError:
+        # The working directory was removed since we started.
         cwd = None
     temporary = environment.get("TMPDIR") or "/tmp"
     return _described(environment.get("SHELL"), environment.get("HOME"), cwd, temporary)
@@ -62,7 +61,7 @@ def environment_info(environment: Mapping[str, str]) -> EnvironmentInfo:
 def _described(
     shell: str | None, home: str | None, cwd: str | None, temporary: str
 ) -> EnvironmentInfo:
-    """The same for all who come: each of them waits for it."""
+    """Cached: the same for all connections, each of which waits for it."""
     shell = shell or next(
         (each for each in ("/bin/bash", "/bin/sh") if os.access(each, os.X_OK)), "/bin/sh"
     )
@@ -89,22 +88,24 @@ def _described(
 
 
 def configuration(environment: Mapping[str, str]) -> ConfigResult:
-    """Say that this machine has no configuration of its own for a client."""
+    """Report that this machine has no Codex configuration of its own."""
     home = environment.get("HOME")
     where = None if home is None else uri_of(os.fsencode(home))
     return ConfigResult(where, where, socket.gethostname())
 
 
-_RUNNING_MAX = 2048  # long polls take a place each, and clients keep a thousand calls in flight
+# Long polls take a place each, and clients keep a thousand calls in flight.
+_RUNNING_MAX = 2048
 _WAITING_MAX = 4096
 _read_taken = msgspec.json.Decoder(TakenParams).decode
 _read_http_taken = msgspec.json.Decoder(HttpTaken).decode
-_clean = ValueRedactor(Redactor().text)  # a failure may quote what it was given
+# A failure may quote what it was given.
+_clean = ValueRedactor(Redactor().text)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """What all connections of a server share; without bindings no token can be bound."""
+    """What all connections of a server share; without bindings no token can be bound to a place."""
 
     sessions: SessionRegistry
     workers: WorkerThreads
@@ -115,10 +116,10 @@ class ServerContext:
 
 
 class ConnectionHandler:
-    """One connection: its handshake, its methods and its news.
+    """Serves one connection.
 
-    Requests run side by side; only what must keep an order, such as the writes to one process,
-    keeps it. Whoever is bound to a place is no operator.
+    Requests run concurrently; only writes to one process keep their order. A connection that is
+    bound to a place has no operator methods.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class ConnectionHandler:
         self._web: HttpMethods
 
     async def run(self) -> None:
-        """Attend until the connection ends or loses its session; the session lives on."""
+        """Serve until the connection ends or loses its session, which lives on."""
         try:
             async with anyio.create_task_group() as tasks:
                 environment = self._shared.own.environment
@@ -151,9 +152,9 @@ class ConnectionHandler:
                 await self._files.close()
 
     def put(self, batch: Sequence[Notification], size: int) -> None:  # noqa: ARG002  # a follower's
-        """Hear what the client tells: that it is introduced, and what it has taken."""
+        """Handle notifications of the client: handshake done, events acknowledged."""
         for notification in batch:
-            # Who cannot say it is not helped by a word.
+            # An invalid notification has no reply to carry an error, so it is ignored.
             with suppress(msgspec.MsgspecError, UnicodeDecodeError):
                 match notification.method:
                     case "initialized":
@@ -199,17 +200,17 @@ class ConnectionHandler:
         )
 
     async def _status(self) -> dict[str, str]:
-        """Say that there is a session."""
+        """Report that there is a session."""
         await self._context.session("environment status")
         return {"status": "ready"}
 
     async def _environment_info(self) -> object:
-        """What the answer to `initialize` says of the machine."""
+        """Return the same as the reply to `initialize`."""
         await self._context.session("environment info")
         return self._info
 
     async def _configuration(self, _asked: ConfigParams) -> object:
-        """How Codex is set up on this machine, as far as it asks."""
+        """Return the Codex configuration of this machine, which is empty."""
         await self._context.session("environment config")
         return configuration(self._shared.own.environment)
 

@@ -1,4 +1,4 @@
-"""What the methods of one connection share: who is asking, and for which session."""
+"""State of one connection that its methods share: its handshake, session and output sender."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from holdfast.rpc import Handler
 from holdfast.rpc.failures import HandshakeRepeated
 
 Params = TypeVar("Params")
-Handlers = dict[str, Handler[Any]]  # Any: each method has params of its own
+# Any: each method has params of its own.
+Handlers = dict[str, Handler[Any]]
 
 
 class ConnectionContext:
-    """One connection's place at the server: introduced or not, with a session or put out of it."""
+    """Handshake state and session of one connection."""
 
     def __init__(
         self,
@@ -43,9 +44,9 @@ class ConnectionContext:
         sessions.register(self)
 
     async def initialize(self, asked: InitializeParams) -> InitializeResult:
-        """Give the connection a session: a new one, or the one it wants back.
+        """Give the connection a new session, or resume one.
 
-        Only one may succeed; one that failed may be tried again.
+        Only one call may succeed; a failed one may be retried.
         """
         if self._session is not None or self._asking:
             raise HandshakeRepeated
@@ -67,7 +68,7 @@ class ConnectionContext:
         return InitializeResult(self._session.id, self._info, unread, versions)
 
     async def session(self, family: str) -> ExecSession:
-        """The session of this connection; whoever was put out of it is refused."""
+        """Return the session of this connection; raises if it was taken over or there is none."""
         if self._asking:
             await self._asked.wait()
         if self._session is None:
@@ -78,7 +79,7 @@ class ConnectionContext:
         return self._session
 
     def _unread_bytes_max(self, asked: InitializeParams) -> int | None:
-        """What the client holds, but only as much as is kept for sure until it says so."""
+        """Return the client's buffer size, capped to what is certainly retained."""
         if asked.unread_bytes_max is None:
             return None
         if asked.unread_bytes_max < 1:
@@ -91,27 +92,27 @@ class ConnectionContext:
         self.evicted.set()
 
     def process_started(self, process: ServerProcess) -> None:
-        """Tell all about a new process, from its first event on."""
+        """Send the events of a new process, from the first one on."""
         self.sender.begin(process)
 
     def tick(self, now: float) -> None:
-        """Do what is due."""
+        """Run periodic work."""
         self.sender.catch_up_late(now)
 
     def leave(self) -> None:
-        """Give the session back: the connection is gone."""
+        """Detach the session: the connection has ended."""
         self.sender.stop()
         self._sessions.leave(self._session, self)
 
 
 def nothing(params: dict[str, object] | None) -> None:
-    """Refuse parameters where there are none."""
+    """Reject parameters of a method that has none."""
     if params:
         raise RequestInvalid(reason="invalid type: map, expected unit")
 
 
 def plain(call: Callable[[], Awaitable[object]]) -> Handler[dict[str, object] | None]:
-    """Serve a method that has no parameters."""
+    """Return the handler of a method without parameters."""
 
     async def answer(params: dict[str, object] | None) -> object:
         nothing(params)

@@ -1,4 +1,4 @@
-"""A transport that answers what cannot be read, and hands on the rest."""
+"""Error replies of the exec protocol, and a transport that replies to malformed messages."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ from holdfast.rpc import Transport, WebSocketTransport
 from holdfast.rpc.failures import HandshakeRepeated, MethodUnknown, ParamsInvalid
 from holdfast.world.failures import DiskFull, DiskQuota
 
-# Say on the wire what went wrong: the codes and sentences that clients know.
-
 MALFORMED_ID = -1
 _INVALID_REQUEST = -32600
 
-_CODES: dict[type[Failure], int] = {  # where the kind alone would give another one
+# Where the kind alone would give another one.
+_CODES: dict[type[Failure], int] = {
     MethodUnknown: -32601,
     ProcessUnknown: _INVALID_REQUEST,
     SessionAttached: -32010,
@@ -59,7 +58,7 @@ _SENTENCES: dict[type[Failure], str] = {
 
 
 def exec_error(failure: Failure) -> Mapping[str, object]:
-    """Write a failure as an error of this wire, with the whole of it in the data."""
+    """Encode a failure as an error of this protocol, with the whole failure in `data`."""
     code = _CODES.get(type(failure), failure.kind.rpc_code)
     sentence = _SENTENCES.get(type(failure))
     message = failure.message if sentence is None else sentence.format_map(failure.details)
@@ -67,7 +66,7 @@ def exec_error(failure: Failure) -> Mapping[str, object]:
 
 
 def malformed_error(reason: str) -> dict[str, object]:
-    """Write the answer to what cannot be read, and so has no id."""
+    """Encode the reply to a malformed message, which has no id."""
     message = f"failed to parse JSON-RPC message: {reason}"
     return {"error": {"code": _INVALID_REQUEST, "message": message}, "id": MALFORMED_ID}
 
@@ -79,7 +78,7 @@ _TEXT_MAX = 500
 
 
 class _Envelope(msgspec.Struct, gc=False):
-    """What makes a message: a method, or the answer to one."""
+    """The members that make a message: a method, or a reply."""
 
     method: str | UnsetType = UNSET
     id: int | str | UnsetType | None = UNSET
@@ -91,10 +90,10 @@ _read = msgspec.json.Decoder(_Envelope).decode
 
 
 class ErrorReplyTransport:
-    """Any transport; a message that is none is answered under the id -1, and goes no further.
+    """Wraps a transport; a malformed message gets an error reply with id -1, and is dropped.
 
-    A client that sends such a message has lost track of what it waits for, and learns so. What is
-    said in parts is put together only for a transport that cannot send parts.
+    Its sender would otherwise wait for a reply for ever. Messages in parts are joined only for a
+    transport that cannot send parts.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -102,7 +101,7 @@ class ErrorReplyTransport:
         self._gathering = transport if isinstance(transport, WebSocketTransport) else None
 
     async def receive(self) -> Sequence[bytes]:
-        """Wait for messages that can be read; raise what ended it."""
+        """Wait for valid messages; raises the failure that ended the transport."""
         while True:
             readable: list[bytes] = []
             for message in await self._transport.receive():
@@ -115,20 +114,19 @@ class ErrorReplyTransport:
                 return readable
 
     async def send(self, messages: Sequence[Text]) -> None:
-        """Hand messages over, in order, waiting while the other side is slow to read."""
+        """Send messages in order; waits while the other side applies backpressure."""
         if self._gathering is not None:
             await self._gathering.send(messages)
         else:
             await self._transport.send([_whole(each) for each in messages])
 
     def offer(self, messages: Sequence[Text]) -> bool:
-        """Hand messages over if that needs no waiting, and say whether it was done."""
+        """Send messages if the buffer has room; returns whether it did."""
         if self._gathering is not None:
             return self._gathering.offer(messages)
         return self._transport.offer([_whole(each) for each in messages])
 
     async def aclose(self) -> None:
-        """End it and release all it holds."""
         await self._transport.aclose()
 
 
@@ -146,14 +144,12 @@ def _complaint(message: bytes) -> str | None:
     return "missing field `error`"
 
 
-# Name what the system says about a file, in the words that clients of this wire know.
-
 _NO_ROOM = {errno.ENOSPC: DiskFull, errno.EDQUOT: DiskQuota}
 _UNFIT = {errno.EACCES, errno.EPERM, errno.EINVAL}
 
 
 def file_failure(error: OSError, path: bytes) -> Failure:
-    """The failure that an error of the system stands for."""
+    """Return the failure for an OSError."""
     reason, shown = reason_of(error), path.decode("utf-8", "backslashreplace")
     if (no_room := _NO_ROOM.get(error.errno or 0)) is not None:
         return no_room(path=shown)
@@ -165,5 +161,5 @@ def file_failure(error: OSError, path: bytes) -> Failure:
 
 
 def reason_of(error: OSError) -> str:
-    """The error as one phrase, with its number."""
+    """Return the error text with its number, as Codex formats it."""
     return f"{error.strerror or error} (os error {error.errno or 0})"

@@ -36,29 +36,32 @@ _NOT_BESIDE = {
     errno.EROFS,
     errno.EBUSY,
     errno.EXDEV,
-    errno.ENOENT,  # the name is another's by now: write to what was opened
+    # The name is another's by now: write to what was opened.
+    errno.ENOENT,
 }
 _WITHOUT_TMPFILE = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.ENOSYS}
-_NOT_COPIED = ("security.", "trusted.")  # the kernel sets or clears these itself
+# The kernel sets or clears these itself.
+_NOT_COPIED = ("security.", "trusted.")
 _SET_ID = stat.S_ISUID | stat.S_ISGID
 _CLEARED_BYTES = 2**20
 
 
 class Replacement:
-    """The new content of one file; `commit` puts it there, `close` without that drops it.
+    """New content of one file; `commit` installs it, `close` without commit drops it.
 
-    Raises `OSError` as the system does. `file` is the descriptor to write to, from offset 0.
+    Raises `OSError`. `file` is the descriptor to write to, from offset 0.
     """
 
     def __init__(self, place: PlaceFiles, path: bytes, *, mode: int | None = None) -> None:
-        """`mode` is what the file gets; None keeps what it had, and a new one gets 0o666."""
+        """`mode` is set on the file; None keeps the old mode, or 0o666 for a new file."""
         self.file = -1
         self.is_in_place = False
         """Whether a regular file is overwritten, because it could not be replaced."""
         self._mode = mode
         self._old: os.stat_result | None = None
         self._parent, self._name, self._beside = -1, b"", b""
-        self._made = b""  # what has been made under its own name, to be removed on failure
+        # What has been made under its own name, to be removed on failure.
+        self._made = b""
         self._end = 0  # of what was written
         self._place = place
         with ExitStack() as undone:
@@ -67,7 +70,7 @@ class Replacement:
             undone.pop_all()
 
     def write(self, data: bytes | memoryview, *, at: int) -> None:
-        """Write all of it at an offset, however little the disk takes at a time."""
+        """Write all data at an offset, despite short writes."""
         rest = memoryview(data)
         if self.is_in_place and rest:
             self._reserve(at + len(rest))
@@ -78,10 +81,11 @@ class Replacement:
             self._end = max(self._end, at)
 
     def commit(self) -> None:
-        """Make it the content of the file."""
+        """Install the new content."""
         if self._parent >= 0:
             if self._old is not None:
-                os.fsync(self.file)  # else a power cut could leave neither the old nor the new
+                # Else a power cut could leave neither the old nor the new.
+                os.fsync(self.file)
             self._rename()
         elif self.is_in_place:
             os.ftruncate(self.file, self._end)
@@ -89,7 +93,7 @@ class Replacement:
         self.close()
 
     def close(self) -> None:
-        """Drop what was not committed; may be called again."""
+        """Drop uncommitted content; idempotent."""
         with suppress(OSError):
             if self._beside:
                 os.unlink(self._beside, dir_fd=self._parent)
@@ -133,7 +137,8 @@ class Replacement:
             self._place.look(path, follow=False)
         except FileNotFoundError:
             mode = 0o666 if self._mode is None else self._mode
-            with suppress(PermissionError):  # a sandbox may grant this one name alone
+            # A sandbox may grant this one name alone.
+            with suppress(PermissionError):
                 self._hold_parent(path)
                 self._make_beside(mode)
                 self._change_mode()
@@ -148,7 +153,7 @@ class Replacement:
         self._open(path)
 
     def _open_beside(self, target: bytes, opened: int) -> bool:
-        """Make a file beside the target, unless that must be written in place."""
+        """Create a temporary file beside the target, unless it must be written in place."""
         old = self._old
         assert old is not None, "it was opened"
         if old.st_nlink != 1:
@@ -157,7 +162,8 @@ class Replacement:
         here = os.stat(self._name, dir_fd=self._parent, follow_symlinks=False)
         is_same = (here.st_dev, here.st_ino) == (old.st_dev, old.st_ino)
         if not is_same or _mount_of(opened) != _mount_of(self._parent):
-            self._drop_beside()  # it was moved away just now, or is mounted on that name
+            # It was moved away just now, or is mounted on that name.
+            self._drop_beside()
             return False
         self._make_beside(stat.S_IMODE(old.st_mode) & ~_SET_ID)
         return True
@@ -201,7 +207,8 @@ class Replacement:
         if not self._beside:
             made = b"/proc/self/fd/%d" % self.file
             if self._old is None:
-                with suppress(FileExistsError):  # somebody else made it meanwhile: replace that
+                # Another process created it meanwhile: replace that file.
+                with suppress(FileExistsError):
                     os.link(made, self._name, dst_dir_fd=self._parent)
                     return
             beside = _NAME + secrets.token_hex(8).encode()
@@ -215,7 +222,7 @@ class Replacement:
         self._made = made
 
     def _reserve(self, size: int) -> None:
-        """Have the disk promise the room, so that a write cannot fail half way for want of it."""
+        """Allocate disk space, so that an in-place write cannot fail half way with ENOSPC."""
         before = os.fstat(self.file).st_size
         try:
             os.posix_fallocate(self.file, 0, size)
@@ -225,7 +232,7 @@ class Replacement:
                 raise
 
     def _clear(self, begin: int, end: int) -> None:
-        """Overwrite old content that is skipped: it reads as zeros."""
+        """Zero old content in gaps."""
         assert self._old is not None, "it is in place"
         end = min(end, self._old.st_size)
         while begin < end:
@@ -235,11 +242,14 @@ class Replacement:
 def _attributes(file: int) -> list[str]:
     try:
         return [name for name in os.listxattr(file) if not name.startswith(_NOT_COPIED)]
-    except OSError:  # a file system without any
+    except OSError:
+        # A file system without any.
         return []
 
 
 def _mount_of(file: int) -> str:
-    """Which mount a descriptor is in: a file can be bound to a name in its own file system."""
+    """Return the mount id of a descriptor: a file can be bind-mounted within its own file
+    system.
+    """
     with open(f"/proc/self/fdinfo/{file}", encoding="ascii") as lines:
         return next((line for line in lines if line.startswith("mnt_id:")), "")

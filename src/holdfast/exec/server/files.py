@@ -1,4 +1,4 @@
-"""The file methods: whole files, directories and what is known about them."""
+"""File methods: whole files, directories, metadata, trees."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ _READ_BYTES = 2**16
 
 
 class FileOperations:
-    """The files of one place; every method blocks, and raises only failures."""
+    """File operations in one place; methods block, and raise only failures."""
 
     def __init__(self, place: PlaceFiles) -> None:
         self._place = place
 
     def read_file(self, asked: ReadFileParams) -> FileData:
-        """The whole content of a regular file."""
+        """Return the content of a regular file."""
         path = asked_path(asked)
         with naming(path), self._regular(path, follow=asked.follow_symlinks) as file:
             return FileData(encoded(_read_all(file)))
 
     def write_file(self, asked: WriteFileParams) -> WriteFileResult:
-        """Replace the content of a file whole, or make it; where it fails, nothing has changed.
+        """Replace or create a file atomically; on failure nothing has changed.
 
-        `inPlace` says that the file was overwritten, because it could not be replaced.
+        `inPlace` reports that the file was overwritten, because it could not be replaced.
         """
         path = asked_path(asked)
         try:
@@ -71,7 +71,7 @@ class FileOperations:
         return WriteFileResult(in_place=True if new.is_in_place else UNSET)
 
     def create_directory(self, asked: CreateDirectoryParams) -> dict[str, object]:
-        """Make a directory, with those above it that are missing."""
+        """Create a directory, with its parents if requested."""
         path = asked_path(asked)
         with naming(path):
             if asked.recursive:
@@ -81,7 +81,7 @@ class FileOperations:
         return {}
 
     def metadata(self, asked: PathParams) -> Metadata:
-        """What is at a path; -32004 if nothing is."""
+        """Return metadata of a path; error code -32004 if it is missing."""
         path = asked_path(asked)
         with naming(path):
             itself = self._place.look(path, follow=False)
@@ -96,13 +96,13 @@ class FileOperations:
         )
 
     def canonicalize(self, asked: PathParams) -> PathResult:
-        """The path without links."""
+        """Return the path with symlinks resolved."""
         path = asked_path(asked)
         with naming(path):
             return PathResult(uri_of(self._place.resolve(path)))
 
     def read_directory(self, asked: PathParams) -> DirectoryResult:
-        """The names in a directory, and what they lead to."""
+        """Return the entries of a directory; symlinks are followed."""
         path = asked_path(asked)
         with naming(path):
             names = self._place.names(path)
@@ -111,7 +111,8 @@ class FileOperations:
             raise RequestUnfit(reason=reason)
         entries: list[DirectoryEntry] = []
         for name in names:
-            with suppress(OSError):  # it was removed just now, or leads nowhere
+            # It was removed just now, or leads nowhere.
+            with suppress(OSError):
                 mode = self._place.look(path + b"/" + name).st_mode
                 shown = name.decode("utf-8", "replace")
                 entries.append(DirectoryEntry(shown, stat.S_ISDIR(mode), stat.S_ISREG(mode)))
@@ -127,12 +128,12 @@ class FileOperations:
 
 
 def asked_path(asked: PathParams) -> bytes:
-    """The path that a request names."""
+    """Return the path of a request."""
     return path_of(asked.path)
 
 
 def open_regular(place: PlaceFiles, path: bytes, *, follow: bool = True) -> int:
-    """Open a regular file for reading; anything else is refused, and never waited for."""
+    """Open a regular file for reading; refuses other files without blocking on them."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
     file = place.open(path, flags) if follow else place.open_without_links(path, flags)
     if stat.S_ISREG(os.fstat(file).st_mode):
@@ -142,7 +143,7 @@ def open_regular(place: PlaceFiles, path: bytes, *, follow: bool = True) -> int:
 
 
 def make_directories(place: PlaceFiles, path: bytes) -> None:
-    """Make a directory and those above it, where they are missing."""
+    """Create a directory and its missing parents."""
     missing: list[bytes] = []
     while True:
         try:
@@ -157,7 +158,7 @@ def make_directories(place: PlaceFiles, path: bytes) -> None:
 
 @contextmanager
 def naming(path: bytes) -> Generator[None]:
-    """Turn an error of the system into the failure that it is."""
+    """Convert OSError to the failure of a file."""
     try:
         yield
     except OSError as error:
@@ -165,12 +166,12 @@ def naming(path: bytes) -> Generator[None]:
 
 
 def encoded(data: bytes) -> str:
-    """Write bytes as base64."""
+    """Encode as base64."""
     return pybase64.b64encode_as_string(data)
 
 
 def _make_directory(place: PlaceFiles, path: bytes) -> None:
-    """Make a directory, whoever else is about to."""
+    """Create a directory; one that another process creates at the same time is fine."""
     try:
         place.make_directory(path)
     except FileExistsError:
@@ -179,7 +180,7 @@ def _make_directory(place: PlaceFiles, path: bytes) -> None:
 
 
 def _read_all(file: int) -> bytes:
-    """All of it, however little one read gives: files of the kernel say a page at a time."""
+    """Read to EOF: files in /proc return a page at a time."""
     pieces: list[bytes] = []
     size, at_once = 0, os.fstat(file).st_size + 1
     while size <= FILE_BYTES_MAX and (piece := os.read(file, min(at_once, FILE_BYTES_MAX + 1))):
@@ -190,21 +191,19 @@ def _read_all(file: int) -> bytes:
     return b"".join(pieces)
 
 
-# The file methods that go through whole trees: walk, copy, remove.
-
 _DEPTH_MAX, _DIRECTORIES_MAX, _TREE_ENTRIES_MAX = 64, 10_000, 50_000
 _ANSWER_BYTES_MAX = 4 * 2**20
 _COPY_BYTES = 2**20
 
 
 class TreeOperations:
-    """The trees of one place; every method blocks, and raises only failures."""
+    """Tree operations in one place; methods block, and raise only failures."""
 
     def __init__(self, place: PlaceFiles) -> None:
         self._place = place
 
     def walk(self, asked: WalkParams) -> WalkResult:
-        """All files and directories below a directory, level by level, within limits."""
+        """Return all files and directories below a directory, breadth first, within limits."""
         path, options = asked_path(asked), asked.options
         if (
             options.max_depth > _DEPTH_MAX
@@ -222,7 +221,7 @@ class TreeOperations:
         return WalkResult(tuple(walk.entries), tuple(walk.errors), walk.truncated)
 
     def copy(self, asked: CopyParams) -> dict[str, object]:
-        """Copy a file, a link, or on request a whole tree."""
+        """Copy a file, a symlink, or if requested a tree."""
         source, target = path_of(asked.source_path), path_of(asked.destination_path)
         with naming(source):
             mode = self._place.look(source, follow=False).st_mode
@@ -237,7 +236,7 @@ class TreeOperations:
         return {}
 
     def remove(self, asked: RemoveParams) -> dict[str, object]:
-        """Remove what is at a path, on request with all below it."""
+        """Remove a path, if requested with everything below it."""
         path = asked_path(asked)
         with naming(path):
             try:
@@ -253,7 +252,7 @@ class TreeOperations:
         return {}
 
     def _refuse_into_itself(self, source: bytes, target: bytes) -> None:
-        """A copy inside its own source would never end."""
+        """Refuse a copy into its own source, which would never end."""
         parent = os.path.dirname(target)
         try:
             beyond = self._place.resolve(parent) + b"/" + os.path.basename(target)
@@ -295,7 +294,7 @@ class TreeOperations:
 
 @dataclass
 class _Walk:
-    """One walk on its way, and what it has found."""
+    """State of one walk."""
 
     place: PlaceFiles
     options: WalkOptions
@@ -306,7 +305,7 @@ class _Walk:
     _seen: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
 
     def run(self, path: bytes) -> None:
-        """Go level by level, each directory sorted, until a limit says stop."""
+        """Walk breadth first, each directory sorted, until a limit is reached."""
         waiting = deque([(path, 0)])
         directories = 1
         while waiting and not self.truncated:
@@ -320,7 +319,7 @@ class _Walk:
                     waiting.append((below, depth + 1))
 
     def _read(self, directory: bytes) -> list[bytes]:
-        """Take note of all in one directory, and say which of it to go into."""
+        """Add the entries of one directory; returns the directories to descend into."""
         found: list[bytes] = []
         try:
             names = self.place.names(directory)
@@ -342,7 +341,7 @@ class _Walk:
         return self.options.prune_hidden_directories and name.startswith(b".")
 
     def _kind(self, path: bytes) -> str | None:
-        """What to call it; None for what a walk passes by, such as links."""
+        """Return the kind of an entry; None for entries that are skipped, such as symlinks."""
         try:
             found = self.place.look(path, follow=False)
             is_link = stat.S_ISLNK(found.st_mode)

@@ -109,7 +109,8 @@ async def _chunked(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
         if await reader.readexactly(2) != b"\r\n":
             raise ValueError("a chunk of the answer is longer than it says")
     while await reader.readuntil(b"\r\n") != b"\r\n":
-        pass  # trailers, which nobody asked for
+        # Trailers are read and ignored.
+        pass
 
 
 async def _to_the_end(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:

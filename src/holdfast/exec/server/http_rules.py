@@ -13,7 +13,8 @@ _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _OURS = {"connection", "content-length", "host", "transfer-encoding"}
 _DENIED = re.compile(r"OPENAI_.*|CODEX_.*|HOLDFAST_.*|AWS_.*|AZURE_.*|GOOGLE_.*|ANTHROPIC_.*")
-_AS_IT_IS = "".join(map(chr, range(0x21, 0x7F)))  # of an address; the rest is percent-encoded
+# Of an address; the rest is percent-encoded.
+_AS_IT_IS = "".join(map(chr, range(0x21, 0x7F)))
 _STATUS = re.compile(r"HTTP/1\.[01] ([1-5][0-9]{2})(?: .*)?")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[\t ]*(?:;[^\r\n]*)?\r\n")
@@ -84,7 +85,7 @@ def redirected(request: HttpRequest, status: int, location: str | None) -> HttpR
     """
     if status not in _REDIRECTS or location is None:
         return None
-    # Who sends other letters than HTTP has means the bytes that came.
+    # Header bytes outside of ASCII are passed through as latin-1.
     onward = quote(location.encode("latin-1", "replace"), safe=_AS_IT_IS)
     url = checked_url(urljoin(request.url.geturl(), onward))
     changes = status == 303 or (status in {301, 302} and request.method == "POST")

@@ -1,7 +1,8 @@
-"""Wait at the door in place of a server that nobody needs, and call it when somebody knocks.
+"""Socket activation: a small listener that replaces an idle server until a client connects.
 
-This is a program of its own, and as small as Python can be: it takes the place of a server in the
-same process, so that an idle one costs next to nothing, and gives it back with all descriptors.
+It is a program of its own, as small as Python can be: it replaces the server in the same process
+(exec), so that an idle server costs almost nothing, and executes the server again with all
+descriptors.
 """
 
 from __future__ import annotations
@@ -12,20 +13,22 @@ import signal
 import sys
 
 FOR_EVER = "-"
-ENDINGS = (signal.SIGTERM, signal.SIGINT)  # blocked until we can hear them
+# Blocked until we can hear them.
+ENDINGS = (signal.SIGTERM, signal.SIGINT)
 
-_POLL_LONGEST = 2**31 - 1  # milliseconds, more of which the system cannot count
+# Milliseconds, more of which the system cannot count.
+_POLL_LONGEST = 2**31 - 1
 
 
 class _Terminated(Exception):
-    """We are to end."""
+    """SIGTERM or SIGINT arrived."""
 
 
 def main(words: list[str]) -> int:
-    """Wait: LISTENER SECONDS SOCKET INODE PRIVATE COMMAND...
+    """Arguments: LISTENER SECONDS SOCKET INODE PRIVATE COMMAND...
 
-    Whoever knocks within so many seconds is left to the command, in this very process. Else, and
-    when told to, end, and remove the socket (if it is still that inode) and the private directory.
+    Executes the command when a client connects within so many seconds. Otherwise, or on a signal,
+    removes the socket (if it still has that inode) and the private directory, and ends.
     """
     listener, seconds, path, inode, private, *command = words
     if _is_wanted(int(listener), None if seconds == FOR_EVER else float(seconds)):

@@ -1,4 +1,4 @@
-"""From what a client asks for to what the keeper is told: plainly, in a place, in a sandbox."""
+"""Turn a start request into a process spec for the keeper: plain, in a place, in a sandbox."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from holdfast.exec.server.sandbox_request import (
     may_write,
 )
 
-# What a sandbox has of its own, what would let root out of it, and what nobody reads.
+# Directories that a sandbox replaces, that would let root escape, or that are never needed.
 _NOT_SHOWN = frozenset(
     {b"bin", b"boot", b"dev", b"etc", b"lib", b"lib32", b"lib64", b"libx32", b"lost+found", b"proc"}
     | {b"run", b"sbin", b"sys", b"tmp", b"usr"}
@@ -49,7 +49,7 @@ _LEADER = "/usr/bin/setsid"
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """What a server is to those that it shuts in: its variables, and what it keeps."""
+    """Environment and state directory of the server."""
 
     environment: Mapping[str, str]
     state: Path
@@ -57,7 +57,7 @@ class ServerInfo:
 
 @dataclass(slots=True)
 class Launch:
-    """An order that is ready to be given; `close` it when its process has ended, or is none."""
+    """A spec that is ready to start; `close` it when its process has exited or did not start."""
 
     order: ProcessSpec
     strength: Strength | None = None
@@ -65,14 +65,14 @@ class Launch:
     undo: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def close(self) -> None:
-        """Give back what the sandbox needed; blocks until that has let go of it."""
+        """Remove the sandbox; blocks until its mounts are released."""
         self.undo.close()
 
 
 def plain_order(
     key: str, asked: StartAsked, cwd: bytes, variables: Mapping[str, str]
 ) -> ProcessSpec:
-    """The order for a process on this machine itself."""
+    """Return the spec for a process on the machine itself."""
     return ProcessSpec(
         key=key,
         argv=asked.argv,
@@ -87,9 +87,9 @@ def plain_order(
 def prepared(
     order: ProcessSpec, asked: StartAsked, place: Place, own: ServerInfo, state: Path
 ) -> Launch:
-    """The same order for a place, with what shuts it in if that was asked for; this blocks.
+    """Return the spec for a place, with a sandbox if requested; blocks.
 
-    Raises StartFailed for a program or a directory that is not there, and what `shut_in` does.
+    Raises `StartFailed` for a missing program or directory, and the failures of `shut_in`.
     """
     confined = _confinement(asked.sandbox, place, own)
     if confined is None and place.holder is None:
@@ -105,7 +105,7 @@ def prepared(
 
 
 def gated(place: Place, sandbox: Mapping[str, object] | None, own: ServerInfo) -> PlaceFiles:
-    """The files of a place as far as a request for a sandbox lets anyone reach them."""
+    """Return the file operations of a place, restricted by a sandbox request."""
     files, confined = place.files, _confinement(sandbox, place, own)
     if confined is None:
         return files
@@ -133,7 +133,7 @@ def _confinement(
 
 
 def surroundings(place: Place, own: ServerInfo) -> SandboxSurroundings:
-    """What the words of a request mean in a place, of which nobody sees what the server keeps."""
+    """Return what a sandbox request refers to in a place; the server's state is hidden there."""
     files = place.files
 
     def exists(path: str) -> bool:
@@ -154,7 +154,7 @@ def surroundings(place: Place, own: ServerInfo) -> SandboxSurroundings:
 
 
 def _shown(files: MergedRootFiles) -> list[bytes]:
-    """What is to be seen where everything is; each costs a mount, and nobody misses empty ones."""
+    """Return the directories to mount in a sandbox that may read everything; each costs a mount."""
     found: list[bytes] = []
     for name in files.directories(b"/", but=_NOT_SHOWN):
         path = b"/" + name
@@ -166,9 +166,9 @@ def _shown(files: MergedRootFiles) -> list[bytes]:
 
 
 def _shut_in(order: ProcessSpec, confined: RequestedSandbox, place: Place, state: Path) -> Launch:
-    """Through a program that makes a command the first of its session, and so deaf to nothing.
+    """Wrap a command in a sandbox, through `setsid`, so that it leads its own session.
 
-    Otherwise what interrupts the command would end the sandbox around it.
+    Otherwise a signal to the command would end the sandbox around it.
     """
     is_led = strength_within(place.namespaces) is Strength.FULL and os.path.exists(_LEADER)
     leading = (_LEADER, *(("--ctty",) if order.terminal else ()))
@@ -202,7 +202,7 @@ def _shut_in(order: ProcessSpec, confined: RequestedSandbox, place: Place, state
 
 
 def _policy(confined: RequestedSandbox) -> SandboxPolicy:
-    """What it was started with was chosen by its client; only what looks secret is kept back."""
+    """Return the sandbox policy; only environment variables that look secret are removed."""
     return SandboxPolicy(
         readable=confined.readable,
         writable=confined.writable,
@@ -215,7 +215,7 @@ def _policy(confined: RequestedSandbox) -> SandboxPolicy:
 
 
 def _settled(files: MergedRootFiles, paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Paths without links; what is not there stays as it is."""
+    """Resolve symlinks in paths; missing paths stay as they are."""
     found: dict[str, None] = {}
     for path in paths:
         try:

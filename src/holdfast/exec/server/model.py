@@ -1,4 +1,4 @@
-"""What clients ask of files, of the web and about the machine, as the Codex ones do."""
+"""Parameters and results of the file, HTTP and environment methods, as in Codex."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from holdfast.exec.protocol import Count, StartParams, WireStruct
 
 
 class StartAsked(StartParams, frozen=True):
-    """A process to start, with what it may ask for and we cannot give."""
+    """A process to start, with Codex options that this server refuses."""
 
     enforce_managed_network: bool = False
     network_proxy: dict[str, object] | None = None
 
 
 class ReadAnswer(WireStruct, frozen=True, omit_defaults=False, kw_only=True):
-    """The same as `wire.ReadResult`, whose chunks are JSON already.
+    """As `protocol.ReadResult`, with chunks that are JSON already.
 
-    What is often null comes first: whoever sends an answer looks for that in it, and would look
-    through all the output.
+    Members that may be null come first: the encoder searches for null, and would scan all output.
     """
 
     failure: str | None
@@ -59,7 +58,7 @@ class WriteFileParams(PathParams, frozen=True, kw_only=True):
 
 
 class WriteFileResult(WireStruct, frozen=True):
-    """Ours: a file that could not be replaced by another was overwritten in place."""
+    """Ours: whether a file was overwritten in place because it could not be replaced."""
 
     in_place: bool | UnsetType = UNSET
 
@@ -87,7 +86,7 @@ class CopyParams(WireStruct, frozen=True):
 
 
 class Metadata(WireStruct, frozen=True, omit_defaults=False):
-    """What is at a path; links are followed, and told."""
+    """Metadata of a path; symlinks are followed."""
 
     is_directory: bool
     is_file: bool
@@ -118,7 +117,7 @@ class DirectoryResult(WireStruct, frozen=True, omit_defaults=False):
 
 
 class WalkOptions(WireStruct, frozen=True):
-    """How far a walk may go."""
+    """Limits of a walk."""
 
     max_depth: int
     max_directories: int
@@ -134,7 +133,7 @@ class WalkParams(PathParams, frozen=True, kw_only=True):
 
 
 class WalkEntry(WireStruct, frozen=True, omit_defaults=False):
-    """One thing that a walk came by: `file` or `directory`."""
+    """One entry of a walk: `file` or `directory`."""
 
     path: str
     kind: str
@@ -148,7 +147,7 @@ class WalkError(WireStruct, frozen=True, omit_defaults=False):
 
 
 class WalkResult(WireStruct, frozen=True, omit_defaults=False):
-    """What a walk found, nearest first; `truncated` if a limit ended it."""
+    """Entries of a walk, breadth first; `truncated` if it reached a limit."""
 
     entries: tuple[WalkEntry, ...]
     errors: tuple[WalkError, ...]
@@ -156,7 +155,7 @@ class WalkResult(WireStruct, frozen=True, omit_defaults=False):
 
 
 class OpenParams(PathParams, frozen=True, kw_only=True):
-    """A file to open for blocks: `read`, or `replace` for writing anew."""
+    """A file to open for blocks: `read`, or `replace` to write new content."""
 
     handle_id: str
     mode: str = "read"
@@ -169,7 +168,7 @@ class HandleParams(WireStruct, frozen=True, omit_defaults=False):
 
 
 class CloseParams(WireStruct, frozen=True):
-    """An open file to close; ours: `discard` drops what was written, and keeps the old content."""
+    """A file to close; ours: `discard` drops the new content."""
 
     handle_id: str
     discard: bool = False
@@ -184,7 +183,7 @@ class ReadBlockParams(WireStruct, frozen=True):
 
 
 class Block(WireStruct, frozen=True, omit_defaults=False):
-    """A block of a file, in base64; `eof` if nothing stands behind it."""
+    """A block of a file, in base64; `eof` at its end."""
 
     chunk: str
     eof: bool
@@ -199,13 +198,13 @@ class WriteBlockParams(WireStruct, frozen=True):
 
 
 class ConfigParams(WireStruct, frozen=True):
-    """Which configuration is wanted; we have none, and need not look at the paths."""
+    """Directory whose configuration is requested; this server has none."""
 
     cwd: str
 
 
 class ConfigLayers(WireStruct, frozen=True, omit_defaults=False):
-    """Layers of a configuration, none of them."""
+    """Layers of a configuration; always empty."""
 
     layers: tuple[object, ...] = ()
     cloud_insertion_index: int = 0
@@ -222,7 +221,7 @@ class ConfigResult(WireStruct, frozen=True, omit_defaults=False):
 
 
 class HttpHeader(WireStruct, frozen=True):
-    """One header; a variable of ours is appended to its value if one is named."""
+    """One header; the value of an environment variable of the server is appended."""
 
     name: str
     value: str
@@ -230,9 +229,9 @@ class HttpHeader(WireStruct, frozen=True):
 
 
 class HttpParams(WireStruct, frozen=True):
-    """A web request to make.
+    """An HTTP request to make.
 
-    Ours: `unread_bytes_max` is how much of a streamed body the client holds unread.
+    Ours: `unread_bytes_max` is how much of a streamed body the client buffers.
     """
 
     method: str

@@ -1,7 +1,22 @@
-"""Tell one connection the news of its processes, in bounded memory however slowly it reads.
+"""Send the events of a session's processes to one connection, in bounded memory.
 
-What is to be told is not queued: for every process there is only the number of its next event,
-and events are read back from where they are kept when the connection has room for them.
+Theory of operation. Events are not queued: each process has a cursor, the sequence number of the
+next event to send, and events are read from the retention files when the connection has room.
+
+    Retention ──notify──▶ DueQueue ──take──▶ read runs from the cursor on ──▶ transport.offer
+                             ▲                                                  │ full
+                             └── more to send ◀── run() waits in transport.send ◀┘
+
+    cursor:  None (client must catch up first) ──caught_up or timeout──▶ seq ──sent──▶ seq + n
+
+Invariants: events of one process are sent in order, each at most once per connection; at most one
+batch is encoded and unsent; output is not dropped until it is sent, or, for a client with flow
+control, acknowledged (`Credit`); a process with little output is not delayed by one with much
+(`exec.server.scheduler`). After a resume a process is silent until its client has read what it
+missed: otherwise notifications would pile up in the client before their turn.
+
+If the record of an event is damaged, the cursor skips to the newest event: the client detects the
+gap, reads, and gets the reason.
 """
 
 from __future__ import annotations
@@ -27,18 +42,20 @@ from holdfast.exec.server.scheduler import DueQueue, ReadReach
 from holdfast.exec.storage.stream_file import piece_memory
 from holdfast.failures import Failure
 
-_BATCH_BYTES = 512 * 2**10  # of output, which is still in the caches when it is sent
+# Of output, which is still in the caches when it is sent.
+_BATCH_BYTES = 512 * 2**10
 _TURN_BYTES = 2**20
 _TAIL = b'"}}'
-_CATCH_UP_LONGEST = 5.0  # seconds that a client which came back has to ask for what it missed
+# Seconds that a client which came back has to ask for what it missed.
+_CATCH_UP_LONGEST = 5.0
 
 
 @dataclass(eq=False)
 class _ProcessCursor:
-    """How far the connection has been told about one process.
+    """Send state of one process.
 
-    While the client still has to catch up there is no cursor: news will begin at `begin_seq`, by
-    `begin_by` at the latest. Without a credit it says nothing about what it has taken.
+    Without a cursor the client still has to catch up; notifications start at `begin_seq`, at the
+    latest at the time `begin_by`. Without a credit the client has no flow control.
     """
 
     process: ServerProcess
@@ -58,7 +75,7 @@ class _ProcessCursor:
         self.middles = [b',"stream":"%b","chunk":"' % stream.encode() for stream in streams]
 
     def keep(self) -> None:
-        """Let nothing be dropped that the client may still need."""
+        """Protect the events that the client may still need."""
         needed = self.cursor if self.credit is None else self.credit.taken + 1
         if needed is not None:
             self.process.hold.keep_from(needed)
@@ -66,7 +83,7 @@ class _ProcessCursor:
 
 @dataclass(slots=True)
 class _Batch:
-    """What is told in one go: what was not sent of it yet, and whom all of it is about."""
+    """Encoded messages that are not sent yet, and the processes that they are about."""
 
     room: int = _TURN_BYTES
     messages: list[Text] = field(default_factory=list[Text])
@@ -75,14 +92,9 @@ class _Batch:
 
 
 class OutputSender:
-    """Sends what each process has to tell, in the order of its numbers, one process after another.
+    """Sends the events of all processes of a session, in order per process.
 
-    A client that came back first asks for what it missed, process by process. Until it has done
-    so nothing is told about that process, or the news would pile up at the client before their
-    turn; nor is anything dropped.
-
-    A client that has said how much it holds unread (`unread_bytes_max`) is told so much of each
-    process and no more until it has taken of it, and what it has not taken is not dropped.
+    See the module for catching up and flow control.
     """
 
     def __init__(self, transport: ErrorReplyTransport) -> None:
@@ -96,15 +108,15 @@ class OutputSender:
         self._error: OSError | None = None
 
     def begin(self, process: ServerProcess) -> None:
-        """Tell all about a process, from its first event on."""
+        """Send the events of a process from the first one on."""
         self._watch(process, cursor=1)
 
     def resume(self, process: ServerProcess) -> None:
-        """Tell about a process from where the client has caught up to, once it has."""
+        """Send the events of a process once the client has caught up."""
         self._watch(process, cursor=None)
 
     def caught_up(self, process: ServerProcess, reach: ReadReach) -> None:
-        """Take note of what a read has told, if it is one that the news waits for."""
+        """Take the result of a read; starts notifications if it was the last one."""
         watch = self._watches.get(process.record.process)
         if watch is None or watch.process is not process or watch.cursor is not None:
             return
@@ -116,7 +128,7 @@ class OutputSender:
             self._start(watch)
 
     def taken(self, name: str, seq: int) -> None:
-        """Take note that the client needs nothing of a process up to an event any more."""
+        """Take an acknowledgement: frees credit, and allows dropping."""
         watch = self._watches.get(name)
         if watch is None or self.unread_bytes_max is None:
             return
@@ -128,7 +140,7 @@ class OutputSender:
         self._notify(watch)
 
     def forget(self, process: ServerProcess) -> None:
-        """Tell nothing more about a process that the client has forgotten."""
+        """Stop sending events of a forgotten process."""
         watch = self._watches.get(process.record.process)
         if watch is not None and watch.process is process:
             process.retention.unlisten(watch.notify)
@@ -136,9 +148,9 @@ class OutputSender:
             del self._watches[process.record.process]
 
     def catch_up_late(self, now: float) -> None:
-        """Begin with the news where the client has not asked for what it missed in time.
+        """Start notifications of processes that the client has not read in time.
 
-        It follows that process no longer, and will take nothing of it.
+        Such a client does not follow the process, and will not acknowledge.
         """
         for watch in self._watches.values():
             if watch.cursor is None and watch.begin_by <= now:
@@ -146,7 +158,7 @@ class OutputSender:
                 self._start(watch)
 
     def stop(self) -> None:
-        """Tell nothing more: the connection has lost its session, or is gone."""
+        """Stop sending: the connection has lost its session or has ended."""
         for watch in self._watches.values():
             watch.process.retention.unlisten(watch.notify)
             watch.process.hold.let_go(after=COME_BACK_LONGEST if watch.credit else 0.0)
@@ -154,9 +166,8 @@ class OutputSender:
         self._due.clear()
 
     async def run(self) -> None:
-        """Tell what could not be told at once, until the transport ends; its reader reports that.
-
-        That is what it had no room for, and what is more than a turn.
+        """Send what did not fit at once, until the transport ends; its reader reports the
+        failure.
         """
         with suppress(Failure):
             while True:
@@ -174,13 +185,13 @@ class OutputSender:
 
     @property
     def _is_behind(self) -> bool:
-        """Whether there is something to tell that waits for its turn."""
+        """Whether there are events or an unsent batch."""
         return bool(self._due) or self._unsent is not None or self._error is not None
 
     def _tell(self) -> None:
-        """Tell for one turn, in batches, each of which is written and sent before the next.
+        """Send for one turn, in batches, each encoded and sent before the next.
 
-        Of one process all is told that the turn has room for: what belongs to it is at hand then.
+        One process gets as much of the turn as it can use, while its data is in the CPU caches.
         """
         turn, self._is_telling = _Batch(), True
         try:
@@ -193,7 +204,7 @@ class OutputSender:
             self._is_telling = False
 
     def _sent(self, turn: _Batch) -> bool:
-        """Send what is written, if there is room for it; if there is none, it comes first."""
+        """Send the batch if the transport has room; otherwise it stays first in line."""
         if turn.messages and not self._transport.offer(turn.messages):
             self._unsent = turn
             return False
@@ -206,7 +217,7 @@ class OutputSender:
                 watch.keep()
 
     def _write(self, watch: _ProcessCursor, turn: _Batch) -> None:
-        """Write down what comes next about one process, and come back to it if that is not all."""
+        """Encode the next events of one process; requeues it if there are more."""
         kept, credit, begin = watch.process.retention, watch.credit, turn.room
         if watch.cursor is None:
             return
@@ -230,14 +241,14 @@ class OutputSender:
                 if turn.unsent_bytes >= _BATCH_BYTES and not self._sent(turn):
                     break
         except RecordDamaged as damage:
-            # Who is told only of the last asks for what is missing, and learns why it is.
+            # The gap makes the client read, and the read reports the damage.
             watch.cursor = max(damage.seq + 1, kept.next_seq - 1)
             turn.room -= 1
         if turn.room < begin and watch.cursor < kept.next_seq:
             self._put(watch)
 
     def _early_exit(self, watch: _ProcessCursor) -> list[bytes]:
-        """The end of a process whose output nobody takes: who waits for it need not read all."""
+        """Return the exit of a process without credit: a client may wait for it without reading."""
         seq = watch.process.retention.exit_seq
         if seq is None or watch.is_exit_told or (watch.cursor or 0) > seq:
             return []
@@ -265,18 +276,18 @@ class OutputSender:
         self._put_off(watch)
 
     def _put_off(self, watch: _ProcessCursor) -> None:
-        """Tell about it in the next pass of the loop: after what is about to be answered."""
+        """Send in the next iteration of the loop: after the reply that is about to be sent."""
         self._put(watch)
         self._changed.set()
 
     def _put(self, watch: _ProcessCursor) -> None:
-        """Tell about it in its turn."""
+        """Queue a process for its turn."""
         self._due.put(watch, watch.process.retention.next_seq - (watch.cursor or 0))
 
     def _notify(self, watch: _ProcessCursor) -> None:
-        """Tell about it now, unless others are still to be told about, or it has ended.
+        """Send events of a process now, unless others are queued or it has exited.
 
-        Ends come in bunches, and many of them leave in one call.
+        Exits come in bursts, and many of them leave in one call.
         """
         if not watch.process.is_running:
             self._put_off(watch)
@@ -287,7 +298,8 @@ class OutputSender:
             try:
                 self._tell()
             except Failure:
-                pass  # whoever reads from the transport reports its end
+                # The reader of the transport reports its end.
+                pass
             except OSError as error:
                 self._error = error
             if self._is_behind:
@@ -295,7 +307,7 @@ class OutputSender:
 
 
 def _written(watch: _ProcessCursor, run: RecordRun, pieces: Pieces) -> list[Text]:
-    """Write what a run tells; output by hand and in parts, since nobody needs a copy of it."""
+    """Encode a run; output in parts, without copying it."""
     if run.kind is not RecordKind.OUTPUT:
         return [_end_message(watch, run.kind, run.first_seq)]
     head, middle = watch.head, watch.middles[run.stream]
@@ -305,7 +317,7 @@ def _written(watch: _ProcessCursor, run: RecordRun, pieces: Pieces) -> list[Text
 
 
 def _end_message(watch: _ProcessCursor, kind: RecordKind, seq: int) -> bytes:
-    """Write that a process has exited or closed."""
+    """Encode an exit or close notification."""
     name = watch.process.record.process
     if kind is RecordKind.EXITED:
         status, is_denied = watch.process.exit_code, watch.process.is_denied

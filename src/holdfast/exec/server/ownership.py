@@ -1,10 +1,10 @@
-"""Decide who has a session: attach and detach are one owner's word, and old words are void.
+"""Pure rules of session ownership: attach, take over, detach, expire.
 
     begin ──▶ Attached ──detach, by its owner only──▶ Detached ──its time is over──▶ forgotten
                  ▲  ╰── attach: takeover, the old owner is put out      │
                  ╰─────────────────────────── attach ───────────────────╯
 
-An owner is the number of a connection; numbers are never used twice.
+An owner is a connection number, which is never reused: a stale detach changes nothing.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from holdfast.exec.failures import SessionAttached
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """One connection has the session."""
+    """A connection owns the session."""
 
     owner: int
 
 
 @dataclass(frozen=True, slots=True)
 class Unattached:
-    """Nobody has it; it is kept until then."""
+    """No connection owns the session, which expires at `until`."""
 
     until: float
 
@@ -33,7 +33,7 @@ Holding = Attached | Unattached
 
 @dataclass(frozen=True, slots=True)
 class SessionPolicy:
-    """How long a session is kept without a client, and whether a resume takes it over."""
+    """Seconds that a session is kept without a client, and whether a resume takes it over."""
 
     detached_ttl: float = 30.0
     takeover: bool = True
@@ -42,7 +42,7 @@ class SessionPolicy:
 def attach(
     session: str, holding: Holding, owner: int, policy: SessionPolicy
 ) -> tuple[Attached, int | None]:
-    """Give a session to a connection; say who had it and must be put out."""
+    """Give a session to a connection; returns the previous owner, to be evicted."""
     match holding:
         case Unattached():
             return Attached(owner), None
@@ -53,15 +53,15 @@ def attach(
 
 
 def detach(holding: Holding, owner: int, now: float, policy: SessionPolicy) -> Holding:
-    """Take note that a connection is gone; whoever was put out before changes nothing."""
+    """Detach a session; ignored if the connection is not its owner."""
     return Unattached(now + policy.detached_ttl) if holding == Attached(owner) else holding
 
 
 def prolong(holding: Holding, now: float, policy: SessionPolicy) -> Holding:
-    """Keep a session as if its client had left just now: something in it is not to be ended."""
+    """Extend the timeout of a detached session, as if its client had left just now."""
     return Unattached(now + policy.detached_ttl) if isinstance(holding, Unattached) else holding
 
 
 def has_expired(holding: Holding, now: float) -> bool:
-    """Whether nobody came back in time."""
+    """Whether no client came back in time."""
     return isinstance(holding, Unattached) and holding.until <= now

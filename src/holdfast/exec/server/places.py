@@ -1,4 +1,4 @@
-"""Where sessions run: on this machine, or in the place that their token is bound to."""
+"""Places that sessions run in: the machine, or the place that their token is bound to."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class _Bindings(msgspec.Struct, frozen=True):
 
 
 class Bindings:
-    """Which token leads to which place; of the tokens themselves nothing is kept.
+    """Tokens and the places that they are bound to; only digests of tokens are stored.
 
-    `guests` is what a listener needs to know, and always up to date. One change at a time.
+    `guests` is always current for the listener. One change at a time.
     """
 
     def __init__(self, state: Path, disk: Disk) -> None:
@@ -47,13 +47,13 @@ class Bindings:
         self.guests: dict[bytes, str] = dict(self._read())
 
     def bind(self, directory: str) -> str:
-        """A new token for whoever is to work in a place; it is valid until it is unbound."""
+        """Return a new token for a place, valid until `unbind`."""
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         self._keep(self.guests | {token_digest(token): directory})
         return token
 
     def unbind(self, directory: str) -> bool:
-        """Make all tokens of a place worthless; say whether there were any."""
+        """Revoke all tokens of a place; returns whether there were any."""
         left = {key: place for key, place in self.guests.items() if place != directory}
         is_changed = left != self.guests
         if is_changed:
@@ -63,7 +63,8 @@ class Bindings:
     def _keep(self, guests: dict[bytes, str]) -> None:
         record = _Bindings({key.hex(): place for key, place in guests.items()})
         replace_file(self._disk, self._path, [msgspec.json.encode(record)])
-        self.guests.update(guests)  # first: whoever comes in just now is to be let in
+        # Additions first: a client that is connecting with the new token must be accepted.
+        self.guests.update(guests)
         for key in self.guests.keys() - guests.keys():
             del self.guests[key]
 
@@ -76,23 +77,24 @@ class Bindings:
             where, found = str(self._path), record.version
             raise StoreTooNew(path=where, schema="exec-server", found=found, newest=_VERSION)
         for key, place in record.places.items():
-            with suppress(ValueError):  # a token that was spoiled leads nowhere
+            # A token that was spoiled leads nowhere.
+            with suppress(ValueError):
                 yield bytes.fromhex(key), place
 
 
 @dataclass(eq=False, slots=True)
 class _Visit:
-    """A place that was found, and how many are there on our behalf right now."""
+    """An open place, and its number of users."""
 
     place: Place
     count: int = 0
 
 
 class BoundPlace:
-    """One place that sessions are bound to, which is found again when somebody holds it anew.
+    """A place that sessions are bound to, which is found again when a new holder mounts it.
 
-    Descriptors of a place that is lost are closed as soon as nobody uses them: as long as one is
-    open, what was mounted there is not gone.
+    Descriptors of a lost place are closed as soon as they are unused: an open one keeps its mounts
+    alive.
     """
 
     def __init__(self, name: str, state: Path, workers: WorkerThreads) -> None:
@@ -103,15 +105,16 @@ class BoundPlace:
 
     @asynccontextmanager
     async def reached(self) -> AsyncGenerator[Place]:
-        """The place, for as long as the block lasts; raises PlaceLost if nobody holds it.
+        """Yield the place; raises `PlaceLost` if it has no holder.
 
-        Raises PlaceUncovered if what is done there would be done to the project itself.
+        Raises `PlaceUncovered` if changes would go to the project itself.
         """
         visit = self._visit
         if visit is None or visit.place.is_lost:
             self.tick()
             found = await self._newly_found()
-            if self._visit is not None:  # somebody else was faster
+            # A concurrent caller was faster.
+            if self._visit is not None:
                 found.close()
             else:
                 self._visit = _Visit(found)
@@ -126,7 +129,7 @@ class BoundPlace:
             self._let_go(visit)
 
     def tick(self) -> bool:
-        """Let go of a place that is lost; say whether it was lost just now."""
+        """Release a lost place; returns whether it was lost just now."""
         visit = self._visit
         if visit is None or not visit.place.is_lost:
             return False
@@ -135,13 +138,13 @@ class BoundPlace:
         return True
 
     def close(self) -> None:
-        """Let go of the place, which lives on."""
+        """Release the place, which lives on."""
         if (visit := self._visit) is not None:
             self._visit = None
             self._let_go(visit)
 
     def clean_up(self) -> None:
-        """Remove what sandboxes in there have left that were killed with their server."""
+        """Remove leftovers of sandboxes that were killed with their server."""
         clean(self.state)
 
     def _let_go(self, visit: _Visit) -> None:
@@ -149,7 +152,7 @@ class BoundPlace:
             visit.place.close()
 
     async def _newly_found(self) -> Place:
-        """Whoever finds a place hears of it, whatever happens meanwhile: it must be closed."""
+        """Find the place; shielded from cancellation, because the result must be closed."""
         with anyio.CancelScope(shield=True):
             return await self._workers.do(self._found)
         raise AssertionError("nothing cancels the scope")
@@ -179,24 +182,23 @@ class BoundPlaces:
         return iter(list(self._sites.values()))
 
     def of(self, name: str) -> BoundPlace:
-        """The place of this name, reached or not."""
+        """Return a place by name, open or not."""
         if name not in self._sites:
             self._sites[name] = self._make(name)
         return self._sites[name]
 
     def clean_up(self) -> None:
-        """Remove what sandboxes of former servers have left, in places and on the machine."""
+        """Remove leftovers of sandboxes of earlier servers, in places and on the machine."""
         clean_all(self._state / SANDBOXES)
 
     def close(self) -> None:
-        """Let go of all of them."""
         for site in self:
             site.close()
 
 
 @contextmanager
 def root_of(place: Place) -> Generator[int | None]:
-    """A descriptor of the root of a place; None for the machine itself."""
+    """Yield a descriptor of the root of a place; None for the machine itself."""
     if place.holder is None:
         yield None
         return
@@ -208,9 +210,10 @@ def root_of(place: Place) -> Generator[int | None]:
 
 
 def refuse_exposed(place: Place, state: Path) -> None:
-    """Raise PlaceExposed if who is in a place sees what the server keeps."""
+    """Raise `PlaceExposed` if the server's state is visible in a place."""
     if place.holder is None:
         return
-    with suppress(OSError):  # it is not to be seen, as it should be
+    # It is not to be seen, as it should be.
+    with suppress(OSError):
         place.files.names(os.fsencode(state.resolve() / "processes"))
         raise PlaceExposed(directory=place.holder.directory, state=str(state))

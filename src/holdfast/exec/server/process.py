@@ -1,9 +1,8 @@
-"""One process of a session: its output by number, its input in order, its end.
+"""One process of a session: output by sequence number, stdin in order, exit.
 
-Guess from how a process ended whether its sandbox was in its way, as Codex does.
-
-Nobody tells for sure: what is refused is refused by the kernel, and what a program makes of that
-is its own business. It is used to ask a person, and never to decide anything.
+`is_denied` guesses from exit status and last output whether the sandbox was the cause, as Codex
+does. The guess is used to ask a person, never to decide anything: the kernel does not report why a
+program failed.
 """
 
 from __future__ import annotations
@@ -37,14 +36,12 @@ from holdfast.exec.server.state_records import ProcessRecord
 from holdfast.exec.storage.retention_loop import Retention
 from holdfast.exec.storage.stream_file import piece_memory
 
-# What of a process must not be dropped, for whoever is there or may come back.
-
 COME_BACK_LONGEST = 30.0
 """Seconds that what a client has not taken is kept for it when it, or its server, is gone."""
 
 
 class OutputHold:
-    """One process's output, held for one client at a time."""
+    """Protects the output of one process against dropping, for one client at a time."""
 
     def __init__(self, retention: Retention) -> None:
         self._retention = retention
@@ -54,34 +51,34 @@ class OutputHold:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody may still need what the process has said."""
+        """Whether a client may still need output."""
         return self._needed is not None and self._needed < self._retention.next_seq
 
     @property
     def is_ending(self) -> bool:
-        """Whether `tick` will let go of it one day."""
+        """Whether the hold ends at a set time."""
         return self._until is not None
 
     def keep_from(self, seq: int) -> None:
-        """Drop nothing from this event on: somebody is there who may need it."""
+        """Protect events from this one on: a client is connected."""
         self._until = None
         self._set(seq, is_followed=True)
 
     def let_go(self, *, after: float) -> None:
-        """Drop what finds no room again, so many seconds from now."""
+        """End the protection in `after` seconds."""
         now = anyio.current_time()
         self._until = now + after
         self._set(self._needed, is_followed=False)
         self.tick(now)
 
     def tick(self, now: float) -> None:
-        """Let go where it is time for that."""
+        """End the protection if its time has come."""
         if self._until is not None and now >= self._until:
             self._until = None
             self._set(None, is_followed=False)
 
     def end(self) -> None:
-        """Change nothing any more: the files are closed."""
+        """Do nothing from now on: the files are closed."""
         self._is_over = True
 
     def _set(self, seq: int | None, *, is_followed: bool) -> None:
@@ -90,15 +87,12 @@ class OutputHold:
             self._retention.keep_from(seq, is_followed=is_followed)
 
 
-# Answer a read with the output as it is kept, copied as little as possible.
-
-
 def written_chunks(
     retention: Retention, *, after_seq: int, bytes_max: int
 ) -> tuple[msgspec.Raw, int | None]:
-    """The output after a number and the number of its last piece, None if there is no output.
+    """Encode output after a sequence number as JSON chunks; returns the last sequence number too.
 
-    The first piece is always there, then those that `bytes_max` has room for.
+    The first piece is always included, then as many as fit into `bytes_max`.
     """
     parts: list[bytes] = []
     last_seq = None
@@ -126,7 +120,7 @@ _BAD_CALL = 128 + 31  # SIGSYS
 
 
 def is_denied(status: int, last_words: bytes) -> bool:
-    """Whether a process that was shut in probably failed because it was."""
+    """Whether a sandboxed process probably failed because of its sandbox."""
     if status == 0:
         return False
     said = last_words.lower()
@@ -134,13 +128,15 @@ def is_denied(status: int, last_words: bytes) -> bool:
 
 
 CONFINED, NOT_CONFINED = "linuxSeccomp", "none"
-_LAST_WORDS = 0.5  # seconds in which a killed process's output may still come to its end
+# Seconds in which a killed process's output may still come to its end.
+_LAST_WORDS = 0.5
 _KILLED_STATUS = 128 + signal.SIGKILL
-_LAST_EVENTS, _LAST_BYTES = 8, 2**18  # what is looked at for why it failed
+# What is looked at for why it failed.
+_LAST_EVENTS, _LAST_BYTES = 8, 2**18
 
 
 class ServerProcess:
-    """A process that was started, whether it still runs or not."""
+    """A started process, running or not."""
 
     def __init__(
         self,
@@ -156,10 +152,14 @@ class ServerProcess:
         self._failure: str | None = None
         self.was_stalled = False
         self.seen_since: float | None = None
-        self.has_files = False  # made before it says its first word
-        self.undo: Callable[[], None] | None = None  # what is to be done once it has ended
-        self.lacks: tuple[str, ...] = ()  # what its sandbox does not do that it should
-        self.number = None if kept is None else kept.number  # its limit number, if that is known
+        # Made before it says its first word.
+        self.has_files = False
+        # What is to be done once it has ended.
+        self.undo: Callable[[], None] | None = None
+        # What its sandbox does not do that it should.
+        self.lacks: tuple[str, ...] = ()
+        # Its limit number, if that is known.
+        self.number = None if kept is None else kept.number
         self._kept, self._stdin = kept, stdin
         self._killed_at: float | None = None
         retention.listen(self._finish_if_closed)
@@ -167,28 +167,28 @@ class ServerProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended yet."""
+        """Whether it has not exited."""
         return self.retention.exit_status is None
 
     @property
     def is_lost(self) -> bool:
-        """Whether it has ended with its keeper, and so nothing knows how."""
+        """Whether it ended with its keeper, so that its exit status is unknown."""
         return self.retention.exit_status == LOST_STATUS
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended, as a client is told: one that was lost as one that was killed."""
+        """Exit code for clients; a lost process counts as killed."""
         return _KILLED_STATUS if self.is_lost else self.retention.exit_status
 
     @property
     def failure(self) -> str | None:
-        """What a client that reads it is told is wrong with it."""
+        """The error text for clients that read it."""
         lost = ProcessLost(process=self.record.process) if self.is_lost else None
         return self._failure if lost is None else lost.user_message
 
     @property
     def needs_nothing(self) -> bool:
-        """Whether it runs and there is nothing about it that had to be seen to by now."""
+        """Whether it runs and no periodic work is due."""
         kept = self.retention
         return (
             kept.exit_status is None
@@ -201,12 +201,12 @@ class ServerProcess:
 
     @property
     def sandbox_type(self) -> str:
-        """How a client is told whether it is shut in."""
+        """The sandbox type for clients."""
         return CONFINED if self.record.sandbox else NOT_CONFINED
 
     @property
     def is_denied(self) -> bool:
-        """Whether it has probably failed because it is shut in."""
+        """Whether it probably failed because of its sandbox."""
         kept = self.retention
         if not self.record.sandbox or not kept.exit_status or self.is_lost:
             return False
@@ -219,12 +219,12 @@ class ServerProcess:
 
     @property
     def progress(self) -> ProcessProgress:
-        """How far it has come."""
+        """Its sequence numbers so far."""
         kept = self.retention
         return ProcessProgress(kept.next_seq, kept.first_retained, kept.exit_seq, kept.closed_seq)
 
     async def read(self, asked: ReadParams) -> tuple[ReadAnswer, ReadReach]:
-        """Answer a read, after waiting for something to tell if that was asked for."""
+        """Return retained output; waits for events if requested."""
         after = asked.after_seq or 0
         if asked.wait_ms:
             with anyio.move_on_after(asked.wait_ms / 1000):
@@ -253,28 +253,28 @@ class ServerProcess:
         return result, reach
 
     async def write(self, asked: WriteParams) -> str:
-        """Write input once for each write id; say whether it could be."""
+        """Write to stdin once per write id; returns the status."""
         data = decoded(asked.chunk)
         if self._stdin is None:
             return "stdinClosed"
         return (await self._stdin.write(asked.write_id, data)).value
 
     async def close_stdin(self) -> None:
-        """Tell it that no more input comes, after what was written before."""
+        """Close stdin after earlier writes."""
         if self._stdin is not None:
             await self._stdin.close()
 
     def resize(self, rows: int, cols: int) -> None:
-        """Change the size of its terminal."""
+        """Set the terminal size."""
         if not self.record.tty:
             raise RequestUnfit(reason=f"process {self.record.process} has no terminal")
         if self._kept is not None and self.is_running:
             self._kept.resize(rows, cols)
 
     async def signal(self, number: int) -> None:
-        """Send a signal to its group; one that has ended gets none.
+        """Signal its process group; ignored after its exit.
 
-        Of a process in a sandbox the command inside is meant, and not what shuts it in.
+        In a sandbox the command inside is signalled, not the sandbox process.
         """
         if self._kept is None or not self.is_running:
             return
@@ -288,10 +288,10 @@ class ServerProcess:
         await self._kept.signal(number, group=True)
 
     async def terminate(self, end_started: Callable[[], Awaitable[None]]) -> None:
-        """Kill it with all that it started; its output ends soon after, even if others hold it.
+        """Kill it and its descendants; its output ends soon after, even if others hold the pipe.
 
-        `end_started` ends everything by mark. It comes first: what a process started is easier to
-        find while that process is there.
+        `end_started` ends everything by mark, and runs first: descendants are easier to find while
+        their ancestor exists.
         """
         if self.is_running:
             self._killed_at = self._killed_at or anyio.current_time()
@@ -299,7 +299,7 @@ class ServerProcess:
         await self.signal(signal.SIGKILL)
 
     def tick(self, now: float) -> None:
-        """Close what was killed a while ago, and note since when it is there, and closed."""
+        """Close the output of a killed process after a delay, and track since when it is closed."""
         self.hold.tick(now)
         self.seen_since = now if self.seen_since is None else self.seen_since
         if self.retention.is_closed:
@@ -308,26 +308,26 @@ class ServerProcess:
             self.retention.mark_lost(_KILLED_STATUS)
 
     def mark_lost(self) -> None:
-        """Take note that its keeper is gone: nothing follows, and how it ended is not known."""
+        """Record that its keeper is gone: the exit status is unknown."""
         if not self.retention.is_closed:
             self.retention.mark_lost(LOST_STATUS)
 
     async def forget(self) -> None:
-        """End it if it runs, and let go of it for ever."""
+        """Kill it if it runs, and release it for good."""
         if self._kept is not None:
             with suppress(KeeperLost):  # then it is gone already
                 await self._kept.forget()
         self.release()
 
     def release(self) -> None:
-        """Let go of it without ending it: another server may go on with it."""
+        """Close its descriptors without ending it: another server may adopt it."""
         self.hold.end()
         if self._stdin is not None:
             self._stdin.release()
         self.retention.close()
 
     def listed(self) -> ListedProcess:
-        """Say what is known about it."""
+        """Return its entry for a listing."""
         kept, record = self.retention, self.record
         return ListedProcess(
             process_id=record.process,
@@ -344,10 +344,10 @@ class ServerProcess:
         )
 
     def _finish_if_closed(self) -> None:
-        """Keep only the record once exit and end of output are in the index.
+        """Let the keeper reap it once exit and close are in the index.
 
-        The keeper reaps the process. Should this server be killed first, the keeper still holds
-        it, and the next server gets here again.
+        If this server is killed first, the keeper still holds the process, and the next server gets
+        here again.
         """
         if self.retention.is_closed:
             kept, self._kept = self._kept, None
@@ -370,7 +370,7 @@ class ServerProcess:
 
 
 def decoded(chunk: str) -> bytes:
-    """Read base64, and refuse what is none."""
+    """Decode base64; raises `RequestInvalid`."""
     try:
         return pybase64.b64decode(chunk, validate=True)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The processes of one session, by the ids that its client gave them."""
+"""The processes of one session, by the ids that its client assigned."""
 
 from __future__ import annotations
 
@@ -40,8 +40,6 @@ from holdfast.telemetry import Telemetry
 from holdfast.telemetry.model import Level
 from holdfast.world import Clock
 
-# Decide which variables a process gets.
-
 CORE = frozenset(
     {
         "PATH",
@@ -65,7 +63,8 @@ NEVER = frozenset(
         "OPENAI_IDENTITY_TOKEN_FILE",
         "OPENAI_WORKLOAD_IDENTITY_CONTEXT",
         "CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE",
-        "HOLDFAST_SERVICE",  # of our own services: what has it is not ended with its starter
+        # Of our own services: what has it is not ended with its starter.
+        "HOLDFAST_SERVICE",
     }
 )
 _SECRETS = ("*KEY*", "*SECRET*", "*TOKEN*")
@@ -75,9 +74,9 @@ _INHERITED = {"all", "core", "none"}
 def environment(
     policy: EnvPolicy | None, *, own: Mapping[str, str], asked: Mapping[str, str]
 ) -> dict[str, str]:
-    """The environment of a process: what the policy lets through of ours, then what was asked.
+    """Return the environment of a process: inherited variables by policy, then requested ones.
 
-    Without a policy it is exactly what was asked. Some variables never reach a process.
+    Without a policy only the requested ones. Some variables never reach a process.
     """
     chosen = {} if policy is None else _inherited(policy, own)
     chosen.update(asked)
@@ -115,22 +114,27 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def _pattern(pattern: str) -> re.Pattern[str]:
-    """A pattern of names: `*` is anything, `?` any one character, case does not matter."""
-    # Of several ways to match, one is tried: whoever asks could keep us busy for ever otherwise.
+    """Compile a case-insensitive pattern with `*` and `?`."""
+    # `translate` uses atomic groups: a hostile pattern cannot cause exponential backtracking.
     return re.compile(translate(pattern.replace("[", "[[]")), re.IGNORECASE)
 
 
-_SWEPT_AT_ONCE, _SWEEP_PAUSE = 32, 0.001  # seconds, in which others get the processor
-_A_WHILE = 1.0  # seconds; most commands are over by then
+# Seconds, in which others get the processor.
+_SWEPT_AT_ONCE, _SWEEP_PAUSE = 32, 0.001
+# Seconds; most commands are over by then.
+_A_WHILE = 1.0
 _NUMBERS_MAX = 10_000
-_UNDERWAY_LONGEST = 30.0  # seconds that a start may take which is to come to nothing
-_WANTED_LONGEST = 3600.0  # seconds that a slow reader has for what has been closed
-_KEEPER_LONGEST = 30.0  # seconds that a start waits for the keeper after one that was lost
+# Seconds that a start may take which is to come to nothing.
+_UNDERWAY_LONGEST = 30.0
+# Seconds that a slow reader has for what has been closed.
+_WANTED_LONGEST = 3600.0
+# Seconds that a start waits for the keeper after one that was lost.
+_KEEPER_LONGEST = 30.0
 
 
 @dataclass(slots=True)
 class ProcessServices:
-    """What processes are made with, the same for all sessions; a lost keeper is replaced."""
+    """Keeper, records, threads and clock that all sessions share; a lost keeper is replaced."""
 
     keeper: KeeperClient
     records: StateRecords
@@ -143,16 +147,16 @@ class ProcessServices:
     _replaced: anyio.Event = field(default_factory=anyio.Event, repr=False)
 
     def replace_keeper(self, keeper: KeeperClient) -> None:
-        """Go on with another keeper after one that was lost; starts that waited for it go on."""
+        """Use a new keeper after one was lost, and wake waiting starts."""
         self.keeper = keeper
         self._replaced.set()
         self._replaced = anyio.Event()
 
     async def start(self, order: ProcessSpec) -> KeptProcess:
-        """Start a process; while a lost keeper is being replaced, wait for the new one.
+        """Start a process; waits while a lost keeper is being replaced.
 
-        Raises `KeeperLost` if the keeper is lost while the start is under way: the process may
-        have run, so it is not started again.
+        Raises `KeeperLost` if the keeper is lost during the start: the process may have run, so it
+        is not started again.
         """
         while True:
             keeper, replaced = self.keeper, self._replaced
@@ -167,7 +171,7 @@ class ProcessServices:
                     raise KeeperUnavailable(state=state, reason=reason) from error
 
     def tell_stall(self, process: ServerProcess) -> None:
-        """Say that the disk keeps a process waiting, once, and that it no longer does."""
+        """Report once that a disk failure blocks a process, and once that it continues."""
         stalled, was_stalled = process.retention.stalled, process.was_stalled
         process.was_stalled = stalled is not None
         if self.telemetry is None or process.was_stalled == was_stalled:
@@ -179,7 +183,7 @@ class ProcessServices:
             self.telemetry.note(Level.INFO, what, fields={"process": process.record.process})
 
     async def open_up(self, process: ServerProcess) -> None:
-        """Give back what shut a process in, now that it has ended; what is left is reported."""
+        """Remove the sandbox of an exited process; failures are reported."""
         undo, process.undo = process.undo, None
         try:
             if undo is not None:
@@ -189,19 +193,19 @@ class ProcessServices:
                 self.telemetry.record(failure)
 
     async def make_files(self, process: ServerProcess, now: float) -> None:
-        """Make the files of one that has lived for a while, so that its first word finds them."""
+        """Create the files of a process that has run for a while, before its first output."""
         if not process.has_files and now - (process.seen_since or now) >= _A_WHILE:
             process.has_files = True
             directory = self.records.directory(process.record.key)
             await self.workers.do(lambda: make_files(directory, process.record))
 
     async def end_started(self, process: ServerProcess) -> None:
-        """End what a process has started, and the process itself, by its mark."""
+        """End a process and its descendants by mark."""
         keys, numbers = {process.record.key}, [] if process.number is None else [process.number]
         await self.workers.do(lambda: end_started(keys, numbers))
 
     async def forget(self, process: ServerProcess) -> None:
-        """End a process if it runs, and remove all that is known about it."""
+        """Kill a process if it runs, and remove its record and files."""
         await process.forget()
         await self.open_up(process)
         directory = self.records.forget_process(process.record.key)
@@ -209,16 +213,16 @@ class ProcessServices:
 
 
 class Starting:
-    """A start under way; the object itself is its identity."""
+    """Reservation of a process id during a start; compared by identity."""
 
     __slots__ = ()
 
 
 class Processes:
-    """All that a session has started; a name is taken until its process is forgotten.
+    """All processes of a session; an id is in use until its process is forgotten.
 
-    While a process is being started its name is held by a `Starting`. Whatever comes of the start
-    counts only if that very object still holds the name.
+    During a start a `Starting` object reserves the id. The result counts only if that very object
+    still holds the id.
     """
 
     def __init__(self, session: str, services: ProcessServices, site: BoundPlace) -> None:
@@ -233,20 +237,20 @@ class Processes:
         return iter([entry for entry in self._entries.values() if isinstance(entry, ServerProcess)])
 
     def adopt(self, process: ServerProcess) -> None:
-        """Take in a process that a former server started."""
+        """Add a process that the last server started."""
         self._entries[process.record.process] = process
         self._remember(process)
 
     @property
     def keeps_session(self) -> bool:
-        """Whether a process runs that is kept until it ends, whatever connections do."""
+        """Whether a running process was started with `keep`."""
         return any(process.record.is_kept and process.is_running for process in self)
 
     async def start(self, asked: StartAsked) -> tuple[StartResult, ServerProcess]:
-        """Start a process; its name is free again if that fails.
+        """Start a process; on failure its id is free again.
 
-        A start that has begun is brought to its end even if the connection is lost meanwhile, so
-        that a client that comes back finds the process, or a free name.
+        A start that has begun is completed even if the connection is lost, so that a returning
+        client finds the process or a free id.
         """
         cwd = path_of(asked.cwd)
         if not asked.argv:
@@ -288,7 +292,7 @@ class Processes:
         return how, process
 
     def get(self, name: str) -> ServerProcess:
-        """The process of this name, if it has started."""
+        """Return a started process by id."""
         match self._entries.get(name):
             case ServerProcess() as process:
                 return process
@@ -298,7 +302,7 @@ class Processes:
                 raise ProcessUnknown(process=name)
 
     async def write(self, asked: WriteParams) -> str:
-        """Write input to a process, and say how that went."""
+        """Write to the stdin of a process; returns the status."""
         if not asked.write_id:
             raise RequestInvalid(reason="writeId must not be empty")
         match self._entries.get(asked.process_id):
@@ -310,14 +314,14 @@ class Processes:
                 return "unknownProcess"
 
     async def signal(self, name: str, number: int) -> None:
-        """Send a signal; nobody minds if there is no such process any more."""
+        """Signal a process; an unknown one is ignored."""
         if isinstance(process := self._entries.get(name), ServerProcess):
             await process.signal(number)
 
     async def terminate(self, name: str) -> bool:
-        """Kill what has this name, with all that it started; say whether it still ran itself.
+        """Kill a process and its descendants; returns whether it was running.
 
-        A start under way loses its name at once, and its process as soon as there is one.
+        A start in progress loses its id at once, and its process as soon as there is one.
         """
         match self._entries.get(name):
             case ServerProcess() as process:
@@ -331,9 +335,9 @@ class Processes:
                 return False
 
     async def forget(self, name: str) -> ServerProcess | None:
-        """Forget a process that has ended, and return it; None if there is none of this name.
+        """Forget an exited process and return it; None if the id is unknown.
 
-        Raises `RequestUnfit` for one that runs: it must be ended first.
+        Raises `RequestUnfit` while it runs.
         """
         if name not in self._entries:
             return None
@@ -341,23 +345,25 @@ class Processes:
         if process.is_running:
             raise RequestUnfit(reason=f"process {name} is running: terminate it first")
         del self._entries[name]
-        with anyio.CancelScope(shield=True):  # else nobody would remove its files
+        # A cancelled caller would leave the files behind.
+        with anyio.CancelScope(shield=True):
             await self._services.forget(process)
         return process
 
     @property
     def numbers(self) -> Mapping[int, str]:
-        """The limit number of each process, also of forgotten ones, and its key."""
+        """Limit numbers of all processes, forgotten ones included, with their keys."""
         return dict(self._numbers)
 
     def listed(self) -> ListResult:
-        """All processes that have started and are not forgotten."""
+        """List all started processes."""
         return ListResult(tuple(process.listed() for process in self))
 
     async def sweep(self, now: float, *, closed_ttl: float) -> None:
-        """Forget what has been closed for long enough, later where somebody still reads it."""
+        """Forget processes that have been closed for long enough; later if a client still reads."""
         for number, process in enumerate(self, start=1):
-            if number % _SWEPT_AT_ONCE == 0:  # who has news to tell need not wait for all of them
+            # Yield, so that output is not delayed by a sweep over thousands of processes.
+            if number % _SWEPT_AT_ONCE == 0:
                 await anyio.sleep(_SWEEP_PAUSE)
             if process.needs_nothing or self._entries.get(process.record.process) is not process:
                 continue
@@ -373,9 +379,9 @@ class Processes:
                 await self._services.forget(process)
 
     async def end(self) -> None:
-        """Kill and forget all of them, with all that they have started, also what was forgotten.
+        """Kill and forget all processes and their descendants.
 
-        Starts that are under way are waited for, and come to nothing.
+        Waits for starts in progress, which are cancelled.
         """
         processes, numbers = list(self), list(self.numbers)
         self._entries.clear()
@@ -390,7 +396,7 @@ class Processes:
                 tasks.start_soon(self._services.forget, process)
 
     def release(self) -> None:
-        """Let go of all of them without ending any."""
+        """Close all descriptors without ending any process."""
         for process in self:
             process.release()
 
@@ -461,7 +467,7 @@ class Processes:
 
 
 def signal_number(name: str) -> int:
-    """The number of a signal by its name: `interrupt`, or any other with or without SIG."""
+    """Return the number of a signal: `interrupt`, or a name with or without SIG."""
     word = "INT" if name == "interrupt" else name.upper().removeprefix("SIG")
     try:
         return signal.Signals[f"SIG{word}"].value

@@ -1,8 +1,8 @@
-"""Read what a client asks a process to be shut in by, as Codex says it, in words of ours.
+"""Decode Codex sandbox policies into our own terms.
 
-What has no counterpart is refused: a sandbox may be stricter than was asked for, and never less.
-Where a process may write is decided by the roots of the workspace alone; neither the directory that
-a command is run in nor a variable of its own can widen that.
+A policy without a counterpart is refused: a sandbox may be stricter than requested, never weaker.
+Writable paths follow from the workspace roots alone; neither the working directory of a command nor
+an environment variable can widen them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHARED_TEMPORARY = "/tmp"
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What it says more than we know may be what it must not be without."""
+    """Rejects unknown members: one of them may be a required restriction."""
 
 
 class _Path(_Strict, frozen=True, tag_field="type", tag="path"):
@@ -77,11 +77,11 @@ class _Asked(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSurroundings:
-    """What the words of a request mean here.
+    """What the terms of a request refer to on this machine.
 
-    `system` is what everyone sees, `shown` what can be read where all can be; `protected` are names
-    that stay as they are in every workspace; `temporary` is where our own temporary files are;
-    `hidden` is ours alone. `exists` says whether there is something at a path.
+    `system`: visible to every process. `shown`: readable where everything is. `protected`: names
+    that stay read-only in every workspace. `temporary`: the temporary directory. `hidden`: files of
+    the server. `exists`: tests a path.
     """
 
     system: tuple[str, ...]
@@ -94,9 +94,9 @@ class SandboxSurroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedSandbox:
-    """What a process may touch; `reads_all`, if all may be read that is not hidden.
+    """What a process may access; `reads_all` if everything that is not hidden may be read.
 
-    Below the writable paths that are not `unguarded`, `protected` names stay as they are.
+    Below writable paths that are not `unguarded`, `protected` names stay read-only.
     """
 
     readable: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class RequestedSandbox:
 def confinement(
     sandbox: Mapping[str, object] | None, here: SandboxSurroundings
 ) -> RequestedSandbox | None:
-    """What a request asks for; None if the process is not to be shut in, or not by us."""
+    """Decode a request; None if no sandbox, or none of ours, is requested."""
     if sandbox is None:
         return None
     try:
@@ -134,16 +134,16 @@ def confinement(
 
 
 def may_read(confined: RequestedSandbox, path: str, here: SandboxSurroundings) -> bool:
-    """Whether a file method may read at a path that has no links in it."""
+    """Whether a file method may read a path, which must be free of symlinks."""
     seen = (*confined.readable, *confined.writable, *here.system)
     return not _is_in(path, confined.hidden) and (confined.reads_all or _is_in(path, seen))
 
 
 def may_write(confined: RequestedSandbox, path: str) -> bool:
-    """Whether a file method may write at a path that has no links in it."""
+    """Whether a file method may write a path, which must be free of symlinks."""
     guarded = [root for root in confined.writable if root not in confined.unguarded]
     kept = [f"{root}/{name}" for root in guarded for name in confined.protected]
-    # Who replaces a directory replaces what is protected in it.
+    # A process that may replace a directory may replace the protected names in it.
     is_kept = _is_in(path, kept) or any(_is_in(each, [path]) for each in kept)
     is_kept = is_kept or _is_of_nested(path, guarded, confined.protected)
     is_writable = _is_in(path, confined.writable) and path not in confined.writable
@@ -151,7 +151,7 @@ def may_write(confined: RequestedSandbox, path: str) -> bool:
 
 
 class _Reading:
-    """The entries of a request, one after the other."""
+    """Decodes the entries of a request in order."""
 
     def __init__(self, roots: tuple[str, ...], here: SandboxSurroundings) -> None:
         self._roots, self._here = roots, here
@@ -214,7 +214,7 @@ class _Reading:
         )
 
     def _took_whole(self, kind: str, access: str) -> bool:
-        """Whether it was about all files at once, or about what everyone sees anyway."""
+        """Whether an entry was about all files, or about what every process sees."""
         if kind == "root" and access == "write":
             raise SandboxRequestUnfit(reason="to write everywhere is not to be in a sandbox")
         if kind == "root":
@@ -237,12 +237,12 @@ class _Reading:
                 raise SandboxRequestUnfit(reason=f"nobody here knows what {kind!r} is")
 
     def _is_of_interest(self, path: str) -> bool:
-        """Whether what may be missing is there, or would be guarded although it is not."""
+        """Whether an optional path exists, or must be protected although it does not."""
         return self._here.exists(path) or _is_in(path, self._roots)
 
 
 def _between(around: str, path: str) -> Iterable[str]:
-    """The directories on the way from one that contains a path to the path itself."""
+    """Yield the directories between an ancestor and a path."""
     if path == around or not _is_in(path, [around]):
         return ()
     parts = path.removeprefix(around.rstrip("/")).strip("/").split("/")[:-1]
@@ -250,7 +250,7 @@ def _between(around: str, path: str) -> Iterable[str]:
 
 
 def _is_of_nested(path: str, guarded: Iterable[str], protected: Iterable[str]) -> bool:
-    """Whether git obeys it in a repository further down, which may be there or not."""
+    """Whether git reads the path in a nested repository."""
     if not _is_in(path, guarded):
         return False
     names = [name.removeprefix(".git/") for name in protected if name.startswith(".git/")]
@@ -264,7 +264,7 @@ def _is_in(path: str, roots: Iterable[str]) -> bool:
 
 
 def _plain(path: str) -> str:
-    """An absolute path from a path or a URI; one that leads up and down is not plain."""
+    """Return an absolute path from a path or a URI; rejects `..`."""
     if not path.startswith("/"):
         try:
             path = path_of(path).decode()

@@ -1,4 +1,4 @@
-"""Run an exec-server: adopt what the last one left, listen, and end in good order."""
+"""Run an exec-server: adopt processes of the last one, listen, shut down cleanly."""
 
 from __future__ import annotations
 
@@ -46,14 +46,13 @@ from holdfast.rpc.failures import ConnectionClosed
 from holdfast.telemetry import Telemetry
 from holdfast.world import Clock, SystemClock, SystemDisk
 
-# Keep memory that is needed again, and do in advance what nobody should wait for later.
-
 # Pieces of output are larger than what the C library keeps by itself: it would return their memory
 # to the kernel and ask for it again, a page fault for every 4 KiB of output.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as <malloc.h> numbers them
+# As <malloc.h> numbers them.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _KEPT_BYTES, _PIECE_BYTES_MAX = 16 * 2**20, 4 * 2**20
-# Nearly all garbage goes by itself. To look through all that thousands of processes keep alive
-# takes milliseconds, in which nobody is told anything.
+# Reference counting frees nearly all garbage. A full collection over the objects of thousands of
+# processes takes milliseconds, during which no output is sent.
 _NEW_OBJECTS_MAX, _YOUNG_LOOKS, _OLD_LOOKS = 2000, 10, 1000
 # When the table of descriptors of several threads grows, the kernel waits for all processors: ten
 # milliseconds in the middle of opening a file.
@@ -61,30 +60,32 @@ _DESCRIPTORS = 16 * 2**10
 
 
 def keep_freed_memory() -> None:
-    """Let the allocator of this process keep up to 16 MiB for the next piece, where it can."""
-    with suppress(AttributeError):  # this C library has no such choice
+    """Let malloc keep up to 16 MiB for the next chunk, if this C library can."""
+    # This C library has no such choice.
+    with suppress(AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
         mallopt(_MMAP_THRESHOLD, _PIECE_BYTES_MAX)
 
 
 def look_seldom() -> None:
-    """Let the collector of garbage leave alone what is there now, and nearly all that is old."""
+    """Freeze existing objects for the garbage collector, and scan old generations rarely."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS_MAX, _YOUNG_LOOKS, _OLD_LOOKS)
 
 
 def widen_descriptors() -> int:
-    """Make room for the descriptors of thousands of processes, as far as so many are allowed.
+    """Raise RLIMIT_NOFILE to the hard limit and grow the descriptor table in advance.
 
-    Returns the limit that we had, which is meant for those that we start.
+    Returns the previous soft limit, which is meant for child processes.
     """
     given, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
     most = min(allowed, _DESCRIPTORS)
     lowest = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    with suppress(OSError):  # then the table grows when it must
+    # Then the table grows when it must.
+    with suppress(OSError):
         os.close(fcntl.fcntl(lowest, fcntl.F_DUPFD_CLOEXEC, most - 1))
     os.close(lowest)
     return given
@@ -93,21 +94,22 @@ def widen_descriptors() -> int:
 STDIO = "stdio"
 _CONNECTIONS_MAX = 1024
 _REAPED_LONGEST, _LOOK_AGAIN = 2.0, 0.01
-_ANSWER_LONGEST = 5.0  # seconds that a keeper has for a word at the end
+# Seconds that a keeper has for a word at the end.
+_ANSWER_LONGEST = 5.0
 _QUIET_LOOK = 0.1
-# Before anybody has come (who starts a server mostly connects at once, and should not find it
-# resting), and after the last one is gone: who came once is likely to come again.
+# Seconds without clients before the idle listener takes over: before the first client, which mostly
+# connects right after the start, and after the last one, which is likely to come back.
 _QUIET_FIRST, _QUIET = 2.0, 60.0
 _STDIO_BYTES_MAX = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """How a server is to run.
+    """Configuration of a server.
 
-    Without a `state` of its own it leaves nothing behind: its processes end with it. With one they
-    stay with their keeper for the next server, unless `end_processes` says otherwise. After
-    `idle_exit` seconds without connections, sessions and processes it ends.
+    Without a `state` directory it leaves nothing behind: its processes end with it. With one they
+    stay with their keeper for the next server, unless `end_processes`. After `idle_exit` seconds
+    without connections, sessions and processes the server ends.
     """
 
     listen: str = "ws://127.0.0.1:0"
@@ -126,10 +128,10 @@ class ServerSettings:
 
 
 async def serve(settings: ServerSettings, announce: Callable[[str], None]) -> IdleHandover | None:
-    """Serve until SIGTERM or SIGINT, for `stdio` until the input ends, or until nobody needs us.
+    """Serve until SIGTERM or SIGINT, for `stdio` until EOF, or until idle.
 
-    `announce` is told the address once connections are accepted. Returns what is to be left to a
-    porter, if the server may rest.
+    `announce` gets the address once connections are accepted. Returns the handover for the idle
+    listener, if the server may be replaced by it.
     """
     keep_freed_memory()
     if settings.may_rest:
@@ -199,14 +201,14 @@ async def _serve_in(
 async def _leave(
     settings: ServerSettings, sessions: SessionRegistry, keeper: KeeperClient, *, is_resting: bool
 ) -> None:
-    """Let go of all, ending what is not to outlive us; what a stuck keeper holds is left to it."""
+    """Release everything, and end what must not outlive us; a stuck keeper is left alone."""
     hears = await _hears(keeper)
     if hears and not is_resting and _is_whole_end(settings):
         await sessions.end()
         await _wait_reaped(keeper)
     sessions.release()
     with suppress(Failure):
-        # Who rests leaves the keeper alone: it ends by itself unless somebody knocks.
+        # An idle server leaves its keeper alone, which ends by itself unless a client connects.
         await keeper.close(end_keeper=hears and not is_resting)
 
 
@@ -219,19 +221,19 @@ def _shared(
 
 
 def _is_whole_end(settings: ServerSettings) -> bool:
-    """Whether nothing is to outlive the server."""
+    """Whether nothing must outlive the server."""
     return settings.end_processes or settings.state is None or settings.listen == STDIO
 
 
 async def _hears(keeper: KeeperClient) -> bool:
-    """Whether the keeper can be told anything."""
+    """Whether the keeper replies in time."""
     with anyio.move_on_after(_ANSWER_LONGEST) as patience, suppress(Failure):
         await keeper.ask({"ask": "hello"})
     return not patience.cancelled_caught
 
 
 async def _wait_reaped(keeper: KeeperClient) -> None:
-    """Let those that were killed go: a keeper that still holds one would not end."""
+    """Wait until killed processes are reaped: a keeper that holds one would not end."""
     with suppress(Failure), anyio.move_on_after(_REAPED_LONGEST):
         while not (await keeper.ask({"ask": "end"})).get("is_ending"):  # noqa: ASYNC110  # it must be asked
             await anyio.sleep(_LOOK_AGAIN)
@@ -243,7 +245,7 @@ async def _attend(
     over: IdleHandover | None,
     announce: Callable[[str], None],
 ) -> socket.socket | None:
-    """Attend to all who come, until we are told to end or may leave the door to a porter."""
+    """Serve all connections until a signal, or until the idle listener takes over."""
     left = None
     async with anyio.create_task_group() as guests:
         guests.start_soon(_until_told, guests)
@@ -281,7 +283,7 @@ async def _listening(
 async def _until_idle(
     settings: ServerSettings, server: WebSocketServer, sessions: SessionRegistry, *, is_called: bool
 ) -> socket.socket | None:
-    """Wait until nobody has needed us for long; the socket, if we may rest and not just end."""
+    """Wait until the server has been idle for long; returns the socket for the idle listener."""
     since, quiet = anyio.current_time(), _QUIET if is_called else _QUIET_FIRST
     while True:
         await anyio.sleep(_QUIET_LOOK)
@@ -309,7 +311,7 @@ async def _accept(server: WebSocketServer, shared: ServerContext, guests: TaskGr
 
 
 async def _guest(number: int, transport: Transport, shared: ServerContext, place: str) -> None:
-    """Attend to one; whatever goes wrong with it is no business of the others."""
+    """Serve one connection; its failures do not affect others."""
     try:
         with boundary("exec.attend"):
             await ConnectionHandler(number, transport, shared, place).run()
@@ -321,7 +323,7 @@ async def _guest(number: int, transport: Transport, shared: ServerContext, place
 async def _replace_lost(
     services: ProcessServices, shared: ServerContext, state: Path, open_files: int | None
 ) -> None:
-    """Report what ended with a keeper that is gone, and go on with a new one."""
+    """Mark the processes of a lost keeper as lost, and start a new keeper."""
     while True:
         lost = await services.keeper.wait_lost()
         if shared.telemetry is not None:

@@ -1,4 +1,4 @@
-"""All sessions of a server: begun, resumed, taken over, adopted and forgotten."""
+"""All sessions of a server: created, resumed, taken over, adopted and expired."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SWEEP_EVERY = 0.2
 
 
 class Owner(Protocol):
-    """A connection that has, had, or may come to have a session in one place."""
+    """A connection that may own a session in one place."""
 
     number: int
     place: str
@@ -34,17 +34,15 @@ class Owner(Protocol):
         ...
 
     def process_started(self, process: ServerProcess) -> None:
-        """Learn of a new process in the session."""
+        """A process was started in the session."""
         ...
 
-    def tick(self, now: float) -> None:
-        """Do what is due."""
-        ...
+    def tick(self, now: float) -> None: ...
 
 
 @dataclass(eq=False)
 class ExecSession:
-    """One client's processes, in one place for ever."""
+    """The processes of one client, bound to one place for its lifetime."""
 
     id: str
     site: BoundPlace
@@ -54,15 +52,15 @@ class ExecSession:
     owner: Owner | None = field(default=None, repr=False)
 
     def check(self, owner: Owner) -> None:
-        """Refuse a connection that no longer has the session."""
+        """Raise `SessionAttached` if this connection does not own the session."""
         if self.holding != Attached(owner.number):
             raise SessionAttached(session=self.id)
 
 
 class SessionRegistry:
-    """Every session that this server knows, under one owner: the loop that calls these methods.
+    """Every session of this server; its methods are called from one event loop.
 
-    None of those that attach or detach waits for anything, so no two of them mix.
+    Methods that attach or detach never wait, so that no two of them interleave.
     """
 
     def __init__(self, services: ProcessServices, policy: SessionPolicy) -> None:
@@ -76,32 +74,33 @@ class SessionRegistry:
 
     @property
     def untaken_bytes_max(self) -> int:
-        """How much of a process may be told to a client before that says what it has taken.
+        """Unacknowledged bytes of a process that a client may be sent.
 
-        Less than is kept: else a process could wait for a word that its client owes nobody yet.
+        Less than is retained: otherwise a process could wait for an acknowledgement that is not due
+        yet.
         """
         return max(1, self._services.retention_bytes_max // 4)
 
     @property
     def has_sessions(self) -> bool:
-        """Whether anybody may come back for anything."""
+        """Whether there is any session."""
         return bool(self._sessions)
 
     def find(self, name: str) -> ExecSession:
-        """The session of this name."""
+        """Return a session by id; raises `SessionExpired`."""
         session = self._sessions.get(name)
         if session is None:
             raise SessionExpired(session=name)
         return session
 
     def site(self, place: str) -> BoundPlace:
-        """A place of this name, whether sessions are bound to it or not."""
+        """Return a place by name, whether or not a session is bound to it."""
         return self._sites.of(place)
 
     async def begin(self, owner: Owner, place: str = PLAIN, *, label: str = "") -> ExecSession:
-        """A new session in a place for ever, written down before anybody hears of it.
+        """Create a session in a place; its record is durable before the client learns its id.
 
-        What is written down is known, even if nobody is there any more to hear of it.
+        Once recorded it exists, even if the connection has ended meanwhile.
         """
         record = SessionRecord(str(uuid4()), place, label=label)
         with anyio.CancelScope(shield=True):
@@ -111,9 +110,9 @@ class SessionRegistry:
         return session
 
     def resume(self, name: str, owner: Owner, place: str = PLAIN) -> ExecSession:
-        """An old session; whoever still has it is put out, or the resume is refused.
+        """Give a session to a connection; evicts its owner, or raises `SessionAttached`.
 
-        Of those in other places nobody hears anything.
+        Sessions of other places do not exist for this connection.
         """
         session = self.find(name)
         if session.site.name != place:
@@ -126,11 +125,11 @@ class SessionRegistry:
         return session
 
     def register(self, owner: Owner) -> None:
-        """Take note of a connection, which may begin or resume a session."""
+        """Add a connection, which may begin or resume a session."""
         self._connected.add(owner)
 
     def leave(self, session: ExecSession | None, owner: Owner) -> None:
-        """Take note that a connection is gone; only its owner's going detaches a session."""
+        """Remove a connection; a session is detached only if this connection owns it."""
         self._connected.discard(owner)
         if session is None:
             return
@@ -140,7 +139,7 @@ class SessionRegistry:
             session.owner = None
 
     async def adopt(self) -> None:
-        """Take over what a former server left: its sessions, all detached, and their processes."""
+        """Adopt sessions of the last server, all detached, and their processes."""
         records = self._services.records
         until = anyio.current_time() + self._policy.detached_ttl
         for session in records.sessions():
@@ -152,13 +151,14 @@ class SessionRegistry:
                 process = self._adopted(record, kept.pop(record.key, None))
                 process.undo = found.site.clean_up if record.sandbox else None
                 found.processes.adopt(process)
-        for stranger in kept.values():  # started, but nobody was told: its client starts anew
+        # Started, but the client never got a reply: it starts the process again.
+        for stranger in kept.values():
             await stranger.forget()
         every = self._sessions.values()
         records.sweep([process.record for each in every for process in each.processes])
 
     async def run(self) -> None:
-        """Forget what nobody came back for, for ever."""
+        """Expire sessions and closed processes periodically, until cancelled."""
         while True:
             await anyio.sleep(_SWEEP_EVERY)
             now = anyio.current_time()
@@ -176,9 +176,9 @@ class SessionRegistry:
                 await session.processes.sweep(now, closed_ttl=self._policy.detached_ttl)
 
     async def end_labelled(self, label: str) -> int:
-        """End all sessions of a label with their processes; say how many.
+        """End all sessions with a label and their processes; returns their number.
 
-        Connections that have one are put out first: what they have asked and was not begun is not.
+        Owners are evicted first, so that their queued requests do not start anything.
         """
         found = [each for each in self._sessions.values() if each.label == label != ""]
         for session in found:
@@ -190,13 +190,13 @@ class SessionRegistry:
         return len(found)
 
     def evict(self, place: str) -> None:
-        """Hang up on all who came to work in a place; their sessions wait for them as for all."""
+        """Disconnect all clients of a place; their sessions stay for the usual timeout."""
         for owner in self._connected:
             if owner.place == place:
                 owner.evict()
 
     def mark_lost(self) -> None:
-        """Tell every session that its processes have ended with their keeper."""
+        """Mark all processes as lost with their keeper."""
         for session in self._sessions.values():
             for process in session.processes:
                 process.mark_lost()
@@ -207,7 +207,7 @@ class SessionRegistry:
             await self._forget(session)
 
     def release(self) -> None:
-        """Let go of everything; the next server goes on with it."""
+        """Close all descriptors; the next server adopts the sessions."""
         for session in self._sessions.values():
             session.processes.release()
         self._sites.close()
@@ -228,7 +228,8 @@ class SessionRegistry:
             retention = Retention.open(directory, kept, bytes_max=limit, is_needed=True, end=end)
             stdin = StdinWriter.open(directory, kept)
         process = ServerProcess(record, kept=kept, retention=retention, stdin=stdin)
-        process.hold.keep_from(retention.first_retained)  # its client may be on its way back
+        # Its client may be on its way back.
+        process.hold.keep_from(retention.first_retained)
         process.hold.let_go(after=COME_BACK_LONGEST)
         if kept is None:
             process.mark_lost()

@@ -1,4 +1,4 @@
-"""Leave the door to a porter while nobody needs the server, and go on when somebody knocks."""
+"""Hand the listening socket of an idle server to the idle listener, and take it back."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _VARIABLE = "HOLDFAST_RESTED"
 
 @dataclass(frozen=True, slots=True)
 class IdleHandover:
-    """What outlives a server that rests: its listening socket, the lock of its state, that state.
+    """What survives an idle server: its listening socket, the lock, and the state directory.
 
-    Nobody needs a private state once the server has ended, which it does after so many `seconds`.
+    A private state directory is removed when the idle listener ends after `seconds`.
     """
 
     listener: socket.socket
@@ -33,7 +33,9 @@ class IdleHandover:
 
     @classmethod
     def over(cls, environment: Mapping[str, str]) -> Self | None:
-        """What we left to a porter, if one has called us; it belongs to whoever asks first."""
+        """Return the handover from the idle listener, if it started us; its descriptors are the
+        caller's.
+        """
         number, _, left = environment.get(_VARIABLE, "").partition(":")
         if number != str(os.getpid()):
             return None
@@ -44,7 +46,7 @@ class IdleHandover:
         return cls(listening, int(lock), Path(state), is_private == "1")
 
     def begin(self, environment: Mapping[str, str]) -> NoReturn:
-        """Become a porter, who becomes this server again when somebody knocks."""
+        """Execute the idle listener, which executes this server again when a client connects."""
         fd = self.listener.fileno()
         os.set_inheritable(fd, True)
         os.set_inheritable(self.lock, True)
@@ -70,5 +72,5 @@ class IdleHandover:
 
 
 def without_rest(environment: Mapping[str, str]) -> dict[str, str]:
-    """The same environment without what is between a server and its porter."""
+    """Return the environment without the variables of the handover."""
     return {name: value for name, value in environment.items() if name != _VARIABLE}

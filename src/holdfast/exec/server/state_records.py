@@ -1,12 +1,8 @@
-"""What a server writes down about sessions and processes, so that the next one knows them.
+"""Records of sessions and processes, by which the next server adopts them.
 
-Records of processes are written without a sync: they matter to whoever comes after a killed
-server, not after a power cut, which no process survives.
-
-Write many short records down in one file, since a new file for each would cost much more.
-
-A file system that has just deleted many files is slow to make new ones: half a millisecond each
-was measured where appending a line takes three microseconds.
+Process records are written without fsync: they matter after a killed server, not after a power
+loss, which no process survives. They are appended to one file: on a file system that has just
+deleted many files, creating one took half a millisecond, where appending takes three microseconds.
 """
 
 from __future__ import annotations
@@ -31,9 +27,9 @@ _REWRITE_BYTES = 2**20
 
 
 class AppendOnlyRecords:
-    """Lines by their keys, on the disk in the order in which they were added.
+    """Append-only file of lines by key.
 
-    Nothing is synced. A line that a kill or a full disk broke off spoils no other one.
+    Nothing is fsynced. A line that a kill or a full disk cut off does not damage others.
     """
 
     def __init__(self, path: Path) -> None:
@@ -42,13 +38,13 @@ class AppendOnlyRecords:
         self._bytes_max = _REWRITE_BYTES
 
     def read(self) -> list[bytes]:
-        """Every line that was ever added and has not been swept away since."""
+        """Return every line since the last sweep."""
         with suppress(FileNotFoundError):
             return [line for line in self._path.read_bytes().split(b"\n") if line]
         return []
 
     def add(self, key: str, line: bytes) -> None:
-        """Add a line to those of a key; raises `OSError` if it does not fit whole."""
+        """Append a line for a key; raises `OSError` if it does not fit whole."""
         size = self._append(b"\n" + line)
         before = self._lines.get(key)
         self._lines[key] = line if before is None else before + b"\n" + line
@@ -56,16 +52,13 @@ class AppendOnlyRecords:
             self.sweep(self._lines)
 
     def drop(self, key: str, line: bytes) -> None:
-        """Let the lines of a key go, after a last one that says so.
-
-        All may still be read until the next sweep. A disk that refuses the last is not asked again.
-        """
+        """Append a last line for a key and drop it at the next sweep; disk errors are ignored."""
         if self._lines.pop(key, None) is not None:
             with suppress(OSError):
                 self._append(b"\n" + line)
 
     def sweep(self, lines: dict[str, bytes]) -> None:
-        """Keep only these; a disk that refuses is asked again when there is more to sweep."""
+        """Rewrite the file with only these lines; a disk error is retried at a later sweep."""
         self._lines = dict(lines)
         data = b"".join(b"\n" + line for line in self._lines.values())
         self._bytes_max = max(_REWRITE_BYTES, 2 * len(data))
@@ -83,7 +76,7 @@ class AppendOnlyRecords:
                 beside.unlink()
 
     def _append(self, data: bytes) -> int:
-        """Write at the end, and say how long the file is now."""
+        """Append bytes; returns the new file size."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         file = os.open(self._path, flags, 0o600)
         try:
@@ -99,20 +92,22 @@ def _write(file: int, data: bytes) -> None:
 
 
 _Record = TypeVar("_Record", bound=msgspec.Struct)
-_VERSION, _VERSION_WITH_RINGS = 3, 4  # the latter only of what a server of before would misread
-_HAS_DIRECTORY = 2  # up to this version a process had a directory for as long as it was known;
+# The latter only of what a server of before would misread.
+_VERSION, _VERSION_WITH_RINGS = 3, 4
+# Up to this version a process had a directory for as long as it was known;.
+_HAS_DIRECTORY = 2
 # version 1 kept each in a file of its own there, beside its output
 _APART = "*/meta.json"
 
 
 class _Versioned(msgspec.Struct, frozen=True):
-    """What every record says first."""
+    """Version member of every record."""
 
     version: int = 0
 
 
 class SessionRecord(msgspec.Struct, frozen=True):
-    """A session: where it runs. Who has it is not worth writing down: a new server has nobody."""
+    """A session and its place. Its owner is not recorded: after a restart there is none."""
 
     id: str
     place: str
@@ -121,7 +116,7 @@ class SessionRecord(msgspec.Struct, frozen=True):
 
 
 class ProcessRecord(msgspec.Struct, frozen=True):
-    """A process: which one of which session, and what it was started as."""
+    """A process: its session, id and command."""
 
     key: str
     session: str
@@ -137,7 +132,7 @@ class ProcessRecord(msgspec.Struct, frozen=True):
 
 
 class ProcessNote(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What happened to a process later: it ended without a word, was forgotten, or has rings."""
+    """A later event of a process: it ended without output, was forgotten, or has rings."""
 
     key: str
     version: int
@@ -147,7 +142,7 @@ class ProcessNote(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StateRecords:
-    """The directory of a server's state."""
+    """The state directory of a server."""
 
     def __init__(self, state: Path, disk: Disk) -> None:
         self.state = state
@@ -156,7 +151,7 @@ class StateRecords:
         self._disk = disk
 
     def prepare(self) -> None:
-        """Make the directories that are missing, for our own eyes only."""
+        """Create missing directories with mode 0700."""
         for directory in (self._sessions, self._processes):
             try:
                 directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -164,25 +159,25 @@ class StateRecords:
                 raise disk_failure(error, path=str(directory)) from error
 
     def directory(self, key: str) -> Path:
-        """Where all about one process is kept."""
+        """Return the directory of a process."""
         return self._processes / key
 
     def keep_session(self, record: SessionRecord) -> None:
-        """Write a session down, durably."""
+        """Record a session durably (fsync)."""
         replace_file(self._disk, self._sessions / record.id, [msgspec.json.encode(record)])
 
     def forget_session(self, session: str) -> None:
-        """Forget a session; one that the disk does not let go of is left to the next server."""
+        """Remove a session record; if the disk refuses, the next server retries."""
         with suppress(OSError):
             (self._sessions / session).unlink()
 
     def keep_process(self, record: ProcessRecord) -> Path:
-        """Write a new process down; its directory is made once there is something to put there."""
+        """Record a new process; its directory is created on demand."""
         self._roll.add(record.key, msgspec.json.encode(record))
         return self.directory(record.key)
 
     def end_of(self, record: ProcessRecord) -> EndRecord:
-        """How a process ended that has said nothing, and where that is written down."""
+        """Return the end record of a process without output."""
 
         def note(status: int, is_closed: bool) -> None:
             noted = ProcessNote(record.key, _VERSION, status, is_closed)
@@ -196,20 +191,20 @@ class StateRecords:
 
     @contextmanager
     def naming(self, key: str) -> Generator[None]:
-        """Turn what the disk refuses about one process into the failure that it is."""
+        """Convert OSError for one process to a disk failure."""
         try:
             yield
         except OSError as error:
             raise disk_failure(error, path=str(self.directory(key))) from error
 
     def forget_process(self, key: str) -> Path:
-        """Write down that a process is known no more; its directory is the caller's to remove."""
+        """Record that a process is forgotten; the caller removes the returned directory."""
         gone = ProcessNote(key, _VERSION, is_forgotten=True)
         self._roll.drop(key, msgspec.json.encode(gone))
         return self.directory(key)
 
     def sessions(self) -> Iterator[SessionRecord]:
-        """Every session that was written down; what cannot be read is passed over."""
+        """Return every recorded session; unreadable records are skipped."""
         for path in sorted(self._sessions.iterdir()):
             with suppress(OSError):
                 record = _read(path.read_bytes(), SessionRecord, path)
@@ -217,7 +212,7 @@ class StateRecords:
                     yield record
 
     def processes(self) -> Iterator[ProcessRecord]:
-        """Every process that was written down and is kept, the oldest first."""
+        """Return every recorded process, oldest first."""
         known: dict[str, ProcessRecord] = {}
         for line in (*self._read_apart(), *self._roll.read()):
             record = _read(line, ProcessRecord, self._processes)
@@ -229,7 +224,7 @@ class StateRecords:
         yield from sorted(found, key=lambda record: record.started_at_ms)
 
     def sweep(self, known: Iterable[ProcessRecord]) -> None:
-        """Remove all about processes that nobody knows."""
+        """Remove files of unknown processes."""
         lines = {record.key: msgspec.json.encode(record) for record in known}
         for path in self._processes.iterdir():
             if path.name not in lines:
@@ -240,14 +235,14 @@ class StateRecords:
         return record.version > _HAS_DIRECTORY or self.directory(record.key).exists()
 
     def _read_apart(self) -> Iterator[bytes]:
-        """What a server of version 1 wrote down; its processes may still run."""
+        """Read records of a version 1 server, whose processes may still run."""
         for path in self._processes.glob(_APART):
             with suppress(OSError):
                 yield path.read_bytes()
 
 
 def make_files(directory: Path, record: ProcessRecord) -> None:
-    """Make the files that a process needs with its first word; a disk may refuse to."""
+    """Create the files that the first output of a process needs; disk errors are ignored."""
     with suppress(OSError):
         directory.mkdir(mode=0o700, exist_ok=True)
         for name in ("index", OutputStream.PTY if record.tty else OutputStream.STDOUT):
@@ -255,12 +250,12 @@ def make_files(directory: Path, record: ProcessRecord) -> None:
 
 
 def remove_files(directory: Path) -> None:
-    """Remove all files of a process, which may take its time."""
+    """Remove all files of a process; may take long."""
     shutil.rmtree(directory, ignore_errors=True)
 
 
 def _take(known: dict[str, ProcessRecord], note: ProcessNote) -> None:
-    """Let a note change what is known about its process."""
+    """Apply a note to the known records."""
     if note.is_forgotten:
         del known[note.key]
     else:
@@ -274,7 +269,7 @@ def _take(known: dict[str, ProcessRecord], note: ProcessNote) -> None:
 
 
 def _read(raw: bytes, kind: type[_Record], path: Path) -> _Record | None:
-    """Read a record; None if it is none. What a newer server wrote is not ours to misread."""
+    """Decode a record; None if invalid. Raises for a record of a newer server."""
     with suppress(msgspec.MsgspecError, UnicodeDecodeError):
         found = msgspec.json.decode(raw, type=_Versioned).version
         if found > _VERSION_WITH_RINGS:

@@ -1,4 +1,4 @@
-"""The secret that clients must show: in a file for our own eyes only."""
+"""Token file of a server: readable by its owner only."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def token_in(path: Path) -> str:
-    """The token of a file, which is made with a new one if it is missing.
+    """Return the token in a file, which is created with a new one if it is missing.
 
-    A file that others may read, or that is empty, is refused.
+    Raises `TokenUnsafe` for a file that is empty or readable by others.
     """
     try:
         if not path.exists():
@@ -28,7 +28,7 @@ def token_in(path: Path) -> str:
 
 
 def _make(path: Path) -> None:
-    """Make the file with all that is in it at once: somebody may be waiting to read it."""
+    """Create the file atomically with its content: another process may be waiting to read it."""
     word = secrets.token_hex(_MARK_BYTES)
     fresh = path.with_name(f".{path.name}.{word}")
     file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -37,7 +37,8 @@ def _make(path: Path) -> None:
             made.write(f"{secrets.token_urlsafe(_BYTES)}\n")
             made.flush()
             os.fsync(file)
-        with suppress(FileExistsError):  # somebody was faster: then theirs it is
+        # Another process was faster: use its token.
+        with suppress(FileExistsError):
             os.link(fresh, path)
     finally:
         fresh.unlink()

@@ -1,4 +1,4 @@
-"""Do what blocks, so that the event loop never waits for a disk."""
+"""Worker threads for blocking calls, so that the event loop never waits for a disk."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from holdfast.world import WriterThread
 
 Result = TypeVar("Result")
 
-_HANDS = 4  # one slow disk must not make everyone wait
+# One slow disk must not make everyone wait.
+_HANDS = 4
 
 
 class WorkerThreads:
-    """A few threads; each piece of work goes to the one with the least to do.
+    """A few threads; work goes to the one with the shortest queue.
 
-    What has a lane goes to the thread of that lane instead, one piece after the other.
+    Work with a lane goes to the thread of that lane, in order.
     """
 
     def __init__(self) -> None:
@@ -26,7 +27,7 @@ class WorkerThreads:
         self._stack = ExitStack()
 
     async def do(self, work: Callable[[], Result], *, lane: int | None = None) -> Result:
-        """Return what the work returned, or raise what it raised, as a failure."""
+        """Run work in a thread; returns its result, or raises its failure."""
         found: list[Result] = []
 
         def done() -> int:

@@ -78,7 +78,8 @@ class OutputFiles:
                 file.take_up_ring(header.rings[stream], self.position.covered[stream])
         self._write_header(self._header)
         if end is not None and end.status is not None and self.position.next_seq == 1:
-            self._put_exit(end.status)  # nobody could be told of anything before
+            # Without an index file no event was sent before.
+            self._put_exit(end.status)
             if end.is_closed:
                 self._put_closed()
         self._recent = RecentRuns()
@@ -144,7 +145,7 @@ class OutputFiles:
             self._end.note_rings()
         rings = list(self._header.rings)
         rings[stream] = ring
-        # Whoever finds the header goes by the position.
+        # The position must be set before the header names the ring: recovery trusts it.
         os.lseek(position, self.files[stream].size, os.SEEK_SET)
         self._write_header(replace(self._header, rings=(rings[0], rings[1])))
         self.files[stream].begin_ring(ring, position)
@@ -187,7 +188,8 @@ class OutputFiles:
         while seq < end:
             count = min(_RECORDS_AT_ONCE, end - seq)
             runs = self._runs_at(seq, count, room, is_begun=is_begun)
-            if not runs:  # there is no room for more
+            # The byte limit is reached.
+            if not runs:
                 return
             for run in runs:
                 size = run.size
@@ -206,7 +208,8 @@ class OutputFiles:
         if first > self.first:
             record = self._record_at(first)
             if record is None:
-                return  # it is damaged; with more output, another is the first
+                # It is damaged; with more output, another is the first.
+                return
             self._write_header(replace(self._header, first=first))
             self._dropped_cost = record.cost
             self._drop_files(record.starts, step)
@@ -234,7 +237,8 @@ class OutputFiles:
         read, offset, left = self.files[run.stream].read, run.offset, run.size
         begin = end = 0
         for seq, length in enumerate(run.lengths, start=run.first_seq):
-            if end - begin < length:  # read it, and of what follows as much as there is room for
+            # Read it, and of what follows as much as there is room for.
+            if end - begin < length:
                 begin, end = 0, read(memory[:left], offset)
             yield seq, memory[begin : min(begin + length, end)]
             begin, offset, left = begin + length, offset + length, left - length

@@ -38,8 +38,10 @@ from holdfast.world import disk_failure
 
 RING_TASK = "exec ring"
 
-_PART = 4  # of the limit: who has put out so much will go on
-_LIMIT_LEAST = 16 * 2**20  # below it a ring would take more than what it keeps
+# Fraction of the limit after which a stream is expected to go on.
+_PART = 4
+# Below it a ring would take more than what it keeps.
+_LIMIT_LEAST = 16 * 2**20
 
 
 class RingConversion:
@@ -97,7 +99,8 @@ BYTES_MAX = 64 * 2**20
 
 _EVENTS_MAX = 4096
 _TRY_AGAIN = 1.0
-_AHEAD_BYTES = 2 * 2**20  # of whoever is told: so much stays in the caches of the processor
+# Bytes ahead of the reader that still fit the CPU caches.
+_AHEAD_BYTES = 2 * 2**20
 _AHEAD_WAIT = 0.05
 
 
@@ -272,7 +275,8 @@ class Retention:
 
     def _note_exit(self) -> None:
         if self._is_drawing or self._step is not None:
-            self._draw(*self._sources)  # what it said before its end comes before its end
+            # What it said before its end comes before its end.
+            self._draw(*self._sources)
         else:
             self._note_end()
 

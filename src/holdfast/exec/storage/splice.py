@@ -44,7 +44,8 @@ def move_terminal(master: int, pipe: int) -> int | None:
     except BlockingIOError:
         return None
     except OSError as error:
-        if error.errno != errno.EIO:  # nobody has the other side of the terminal open
+        # EIO: no process has the other side of the terminal open, which is EOF.
+        if error.errno != errno.EIO:
             raise
         return 0
 
@@ -56,7 +57,8 @@ def enlarge_pipe(pipe: int) -> None:
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, MOVE_BYTES_MAX)
 
 
-_FULL = 64 * 2**10  # what a pipe holds unless it was told otherwise
+# Default size of a pipe buffer.
+_FULL = 64 * 2**10
 
 
 class SpliceSource:

@@ -23,22 +23,26 @@ from typing import TypeVar
 from holdfast.exec.output_index import CHUNK_BYTES_MAX, RING_UNIT
 from holdfast.exec.storage.splice import MOVE_BYTES_MAX, SpliceTarget
 
-_KEEP_SIZE_AND_PUNCH = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
+# FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE.
+_KEEP_SIZE_AND_PUNCH = 3
 _LIBC = ctypes.CDLL(None)
 
 
 def punch(file: int, start: int, end: int) -> None:
     """Punch a hole with `fallocate`, keeping the file length; does nothing if unsupported."""
     if end > start:
-        with suppress(AttributeError):  # there is no such call on this system
+        # There is no such call on this system.
+        with suppress(AttributeError):
             _LIBC.fallocate(
                 file, _KEEP_SIZE_AND_PUNCH, ctypes.c_int64(start), ctypes.c_int64(end - start)
             )
 
 
-STEPS = 16  # in which the oldest is dropped: each a sixteenth of the limit
+# In which the oldest is dropped: each a sixteenth of the limit.
+STEPS = 16
 
-_SLACK = 2 * MOVE_BYTES_MAX  # between the newest and the oldest: a move, and what is not covered
+# Between the newest and the oldest: a move, and what is not covered.
+_SLACK = 2 * MOVE_BYTES_MAX
 _RING_BYTES_MAX = RING_UNIT * (2**16 - 1)
 
 _Result = TypeVar("_Result")
@@ -130,7 +134,8 @@ class StreamFile:
 
     def begin_ring(self, ring: int, position: int) -> None:
         """Become a ring; owns the position descriptor from now on."""
-        if self._position is not None:  # a former server was killed before it could begin
+        # A former server was killed before it could begin.
+        if self._position is not None:
             os.close(self._position)
         self.ring, self._position = ring, position
 
@@ -186,7 +191,8 @@ class IndexFile:
     def __init__(self, path: str) -> None:
         self._path = path
         self._memory = bytearray()
-        self._last, self._last_place = b"", 0  # what was written last is mostly read next
+        # What was written last is mostly read next.
+        self._last, self._last_place = b"", 0
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:

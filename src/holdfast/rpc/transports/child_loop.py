@@ -20,7 +20,8 @@ class ChildProcess:
     """One child process from its start until it is released; `stream` carries its messages."""
 
     def __init__(self, process: Popen[bytes], pipes: Pipes, *, message_bytes_max: int) -> None:
-        self._exit = ExitWatch(process, self._exited)  # first: only this can fail
+        # First: only this can fail.
+        self._exit = ExitWatch(process, self._exited)
         self._stderr = StderrTail(pipes.stderr)
         self.exited = asyncio.Event()
         self.stream = LineStream(
@@ -117,7 +118,9 @@ if sys.platform == "linux":
             try:
                 end = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             # If the program ignores SIGCHLD the kernel reaps children itself and keeps no status.
-            except ChildProcessError:  # a program that ignores SIGCHLD is told of no status
+            except ChildProcessError:
+                # If the program ignores SIGCHLD the kernel reaps children itself and keeps no
+                # status.
                 return _STATUS_UNKNOWN
             if end is None:
                 return None

@@ -87,7 +87,8 @@ class Link:
             self._under_way.pop()
             is_whole = False
         messages, partial = self._lines.finish()
-        if is_whole:  # else what came of the last message stands behind what was lost
+        # Otherwise the partial message follows messages that were dropped.
+        if is_whole:
             self._under_way.append((now, messages, 0))
         if self.ended(now) is None:
             self._end = now, ConnectionLost(reason=reason, partial=excerpt(partial))

@@ -54,7 +54,7 @@ class LineReader:
             if self.failure is not None:
                 # Each caller gets a copy: one exception raised in several tasks would collect all
                 # tracebacks.
-                raise copy(self.failure)  # one exception in many hands collects their tracebacks
+                raise copy(self.failure)
             self._arrival = self._loop.create_future()
             try:
                 await self._arrival
@@ -165,9 +165,9 @@ class LineWriter:
         self.offer(messages)
         if self.error:
             await self._room()  # until it is known why
-        # Whoever sends without end to one who reads as fast must not starve all others.
-        # A sender whose peer reads as fast as it sends would never suspend, and starve all other
-        # tasks.
+        # A sender whose peer reads as fast as it sends never suspends, and would starve other
+        # tasks. A sender whose peer reads as fast as it sends would never suspend, and starve all
+        # other tasks.
         if self._unyielded_bytes > UNSENT_BYTES_MAX:
             self._unyielded_bytes = 0
             await asyncio.sleep(0)

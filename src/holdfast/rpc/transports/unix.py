@@ -50,7 +50,7 @@ def bind_unix(path: Path) -> socket.socket:
                 listener.bind(str(path))
                 # Between bind and listen no client can connect, so there is no window with wider
                 # permissions.
-                os.chmod(path, 0o600)  # in time: nobody can connect before we listen
+                os.chmod(path, 0o600)
                 listener.listen(BACKLOG)
             except OSError:
                 listener.close()
@@ -101,7 +101,8 @@ def peer_uid(connection: socket.socket) -> int:
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         uid = struct.unpack("=iII", credentials)[1]
     else:
-        xucred = connection.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED
+        # SOL_LOCAL, LOCAL_PEERCRED.
+        xucred = connection.getsockopt(0, 1, 76)
         uid = struct.unpack_from("=II", xucred)[1]
     return int(uid)
 
@@ -150,7 +151,8 @@ def _remove_stale(path: Path) -> None:
             path.unlink()
             return
         except BlockingIOError:
-            pass  # so many wait there that somebody must be listening
+            # The backlog is full, so a process is listening.
+            pass
     raise SocketTaken(path=str(path))
 
 
@@ -263,7 +265,8 @@ class UnixServer:
                 return self._listener.accept()[0]
             except (BlockingIOError, ConnectionAbortedError, anyio.ClosedResourceError):
                 continue
-            except OSError:  # no descriptor is free: whoever waits is not lost, only late
+            except OSError:
+                # Out of descriptors (EMFILE): clients stay in the backlog until the retry.
                 await anyio.sleep(_NO_ROOM)
         raise ConnectionClosed(reason="closed by us")
 

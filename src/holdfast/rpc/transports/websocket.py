@@ -97,7 +97,8 @@ async def connect_websocket(
 ) -> WebSocketTransport:
     """Connect to `ws://HOST:PORT`, or to `unix:///PATH` of our user or root."""
     address = read_address(url)
-    if token is not None and not token.isprintable():  # no header could carry it
+    # No header could carry it.
+    if token is not None and not token.isprintable():
         raise TokenRefused(url=str(address))
     with anyio.move_on_after(connect_longest):
         if isinstance(address, UnixAddress):
@@ -145,7 +146,8 @@ def _behind_own_link(path: Path) -> Path:
 
 async def _raise_refusal(stream: WebSocketStream, codec: PicowsProtocol, url: str) -> NoReturn:
     """Raise the failure that names why the handshake failed."""
-    if stream.failure is not None:  # whatever it is, it may be there again in a moment
+    # Whatever it is, it may be there again in a moment.
+    if stream.failure is not None:
         reason = f"{url} hung up before it had answered"
         raise ConnectionLost(reason=reason) from stream.failure
     try:

@@ -304,7 +304,8 @@ class MessageAssembler:
         self._bytes_max = message_bytes_max
         self._parts: list[bytes] = []
         self._parts_bytes = 0
-        self._opcode = CONTINUATION  # of the unfinished message; there is none while it is this
+        # Of the unfinished message; there is none while it is this.
+        self._opcode = CONTINUATION
         self._text = _utf8()
         self.violation: ProtocolViolation | None = None
 
@@ -314,7 +315,8 @@ class MessageAssembler:
             return None
         is_whole = opcode == TEXT and is_last and not self._parts and not reserved
         if is_whole and len(payload) <= self._bytes_max and payload.isascii():
-            return payload  # by far the most frequent
+            # By far the most frequent.
+            return payload
         self.violation = self._broken(opcode, payload, reserved=reserved)
         if self.violation is not None:
             return None

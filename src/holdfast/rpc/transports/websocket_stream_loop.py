@@ -85,10 +85,13 @@ from holdfast.rpc.transports.websocket_wire_loop import (
     SocketWire,
 )
 
-FRAGMENT_BYTES = 8 * 2**20  # some clients hang up on a frame of more than 16 MiB
+# Some clients hang up on a frame of more than 16 MiB.
+FRAGMENT_BYTES = 8 * 2**20
 
-_YIELD_BYTES = 2**20  # of those who send without end, each of which takes well under a millisecond
-_COPIED_BYTES_MAX = 8 * 2**10  # of a message: to copy so much costs less than to gather it
+# A busy sender yields after so many bytes, which take well under a millisecond.
+_YIELD_BYTES = 2**20
+# Of a message: to copy so much costs less than to gather it.
+_COPIED_BYTES_MAX = 8 * 2**10
 _TEXT, _CONTINUATION = WSMsgType.TEXT, WSMsgType.CONTINUATION
 
 
@@ -112,7 +115,8 @@ class FrameWriter:
             turn = self._loop.create_future()
             self._senders.append(turn)
             await turn
-        # Whoever sends without end to one who reads as fast must not starve all others.
+        # A sender whose peer reads as fast as it sends never suspends, and would starve other
+        # tasks.
         if self._unyielded_bytes > _YIELD_BYTES:
             self._unyielded_bytes = 0
             await asyncio.sleep(0)
@@ -197,7 +201,8 @@ class FrameWriter:
 
 UNREAD_BYTES_MAX = 2**20
 
-_MESSAGE_BYTES = 32  # what keeping one costs besides its bytes: one that is empty is not free
+# What keeping one costs besides its bytes: one that is empty is not free.
+_MESSAGE_BYTES = 32
 
 
 class ReadQueue:
@@ -221,7 +226,9 @@ class ReadQueue:
         assert self._arrival is None, "one task receives"
         while not self._unread:
             if self._failure is not None:
-                raise copy(self._failure)  # one exception in many hands collects their tracebacks
+                # Each caller gets a copy: one exception raised in several tasks would collect all
+                # tracebacks.
+                raise copy(self._failure)
             self._arrival = self._loop.create_future()
             try:
                 await self._arrival
@@ -309,7 +316,8 @@ class WebSocketStream(WSListener):
         self.read_queue = ReadQueue(self._read_on)
         self.writer: FrameWriter | None = None
         self.failure: Failure | None = None
-        self.guest = ""  # whose token was shown; nobody's, if it is our own
+        # Name bound to the client's token; empty for the server's own token.
+        self.guest = ""
         self.released = asyncio.Event()
 
     def start(self, codec: PicowsProtocol, *, handshake_longest: float) -> None:
@@ -346,7 +354,8 @@ class WebSocketStream(WSListener):
 
     def on_ws_connected(self, transport: WSTransport) -> None:
         """Open: messages may be sent and received."""
-        self._held_writes.flush()  # the answer to the handshake
+        # The answer to the handshake.
+        self._held_writes.flush()
         self._websocket = transport
         self._is_client = transport.is_client_side
         self.writer = FrameWriter(self._wire, self._held_writes, transport)
@@ -372,11 +381,13 @@ class WebSocketStream(WSListener):
     def read_done(self) -> None:
         """Wake the receiver after one read, and pause reading while the queue is full."""
         self._has_heard = True
-        self._held_writes.discard_held()  # a goodbye that may be out of turn: we say our own
+        # A goodbye that may be out of turn: we say our own.
+        self._held_writes.discard_held()
         self.read_queue.wake()
         if self.failure is not None or self._websocket is None:
             return
-        if self._websocket.is_close_frame_sent:  # picows found a rule broken
+        # Picows found a rule broken.
+        if self._websocket.is_close_frame_sent:
             said = self._websocket.close_handshake.sent
             assert said is not None and said.code is not WSCloseCode.INTERNAL_ERROR, "our own bug"
             self._refuse(ProtocolViolation(said.code.value, said.reason))
@@ -576,7 +587,8 @@ class Admission:
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._policy, self._limits = policy, limits
-        self._handshaking: dict[WebSocketStream, None] = {}  # in the order in which they came
+        # In the order in which they came.
+        self._handshaking: dict[WebSocketStream, None] = {}
         self._connected: dict[WebSocketStream, None] = {}
         self._unaccepted: list[WebSocketStream] = []
         self._arrival = asyncio.Event()
@@ -633,7 +645,8 @@ class Admission:
                 connection = self._listener.accept()[0]
             except (BlockingIOError, ConnectionAbortedError):
                 return
-            except OSError:  # no descriptor is free: whoever waits is not lost, only late
+            except OSError:
+                # Out of descriptors (EMFILE): clients stay in the backlog until the retry.
                 self._loop.remove_reader(self._listener)
                 self._loop.call_later(_NO_ROOM, self._watch)
                 return

@@ -29,8 +29,10 @@ from holdfast.rpc.transports.websocket_protocol import TcpAddress, needs_token
 READ_BYTES = 256 * 2**10
 UNSENT_BYTES_MAX = 256 * 2**10
 
-_PARTS_AT_ONCE = 512  # of one call: the kernel takes twice as many
-_UNPACED = b"reno"  # the way to send that every system has and lets everybody choose
+# Of one call: the kernel takes twice as many.
+_PARTS_AT_ONCE = 512
+# The way to send that every system has and lets everybody choose.
+_UNPACED = b"reno"
 
 
 class ReadBuffer(Protocol):
@@ -169,7 +171,7 @@ class SocketWire:
         except OSError as error:
             self.is_broken = True
             self._forget()
-            # Not now: whoever is sending must not find the ground gone.
+            # Deferred: the sender up the stack must not find the stream released.
             self._loop.call_soon(self._events.write_failed, str(error.strerror).lower())
             return None
 
@@ -206,7 +208,8 @@ def _set_tcp_options(connection: socket.socket) -> None:
         # What a slow reader has not taken waits with us, where it is counted.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
     if hasattr(socket, "TCP_CONGESTION"):
-        with suppress(OSError):  # they are gone already, or this system does not let us choose
+        # They are gone already, or this system does not let us choose.
+        with suppress(OSError):
             # Within one machine there is no network that one could be too fast for. Many systems
             # measure and pace all the same (BBR), a fifth of what it costs to send output.
             if connection.getsockname()[0] == connection.getpeername()[0]:
@@ -223,7 +226,8 @@ def _after(parts: Iterable[bytes | memoryview], count: int) -> Iterable[bytes | 
 
 BACKLOG = 1024
 
-_Place = tuple[int, tuple[str | int | bytes, ...]]  # a family, and an address in its form
+# A family, and an address in its form.
+_Place = tuple[int, tuple[str | int | bytes, ...]]
 
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 

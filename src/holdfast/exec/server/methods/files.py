@@ -1,4 +1,4 @@
-"""The methods of files: each is carried out away from the loop, in the session's place."""
+"""File methods of a connection; each runs in a worker thread, in the session's place."""
 
 from __future__ import annotations
 
@@ -43,25 +43,23 @@ from holdfast.exec.server.model import (
 from holdfast.exec.server.worker_threads import WorkerThreads
 from holdfast.rpc import Handler
 
-# Files that a connection holds open to read or write in blocks.
-
 _OPEN_MAX = 128
 _HANDLE_BYTES_MAX = 32
 _BLOCK_BYTES_MAX = 2**20
 
 
 class FileStreams:
-    """The open files of one connection; one call at a time.
+    """Open files of one connection; one call at a time.
 
-    A file that is written anew has its new content when it is closed; if the connection is lost
-    before, it keeps the old one.
+    A file that is being replaced gets its new content on close; if the connection is lost before,
+    it keeps the old content.
     """
 
     def __init__(self) -> None:
         self._files: dict[str, int | Replacement] = {}
 
     def open(self, place: PlaceFiles, asked: OpenParams) -> HandleParams:
-        """Open a file under an id of the client's: to read it, or to write it anew."""
+        """Open a file under a handle of the client: for reading, or to replace it."""
         path = asked_path(asked)
         if len(asked.handle_id.encode()) > _HANDLE_BYTES_MAX:
             reason = f"file handle ID must not exceed {_HANDLE_BYTES_MAX} bytes"
@@ -75,7 +73,7 @@ class FileStreams:
         return HandleParams(asked.handle_id)
 
     def read_block(self, asked: ReadBlockParams) -> Block:
-        """Read at an offset, whatever was read before."""
+        """Read at an offset."""
         if not 1 <= asked.len <= _BLOCK_BYTES_MAX:
             reason = f"file read block length must be between 1 and {_BLOCK_BYTES_MAX}"
             raise RequestUnfit(reason=reason)
@@ -87,7 +85,7 @@ class FileStreams:
         return Block(encoded(data), len(data) < asked.len)
 
     def write_block(self, asked: WriteBlockParams) -> dict[str, object]:
-        """Write at an offset; what is skipped reads as zeros."""
+        """Write at an offset; gaps read as zeros."""
         try:
             data = pybase64.b64decode(asked.chunk, validate=True)
         except ValueError as error:
@@ -106,7 +104,7 @@ class FileStreams:
         return {}
 
     def close(self, asked: CloseParams) -> dict[str, object]:
-        """Close a file, which now has its new content; one that is not open is closed already."""
+        """Close a file, which installs its new content; an unknown handle is ignored."""
         file = self._files.pop(asked.handle_id, None)
         if isinstance(file, Replacement):
             with naming(asked.handle_id.encode()), closing(file):
@@ -117,7 +115,7 @@ class FileStreams:
         return {}
 
     def close_all(self) -> None:
-        """Close every file; those that were being written keep their old content."""
+        """Close every file; those being replaced keep their old content."""
         while self._files:
             _, file = self._files.popitem()
             if isinstance(file, Replacement):
@@ -146,14 +144,13 @@ Params = TypeVar("Params")
 
 
 class FileMethods:
-    """Serves one connection; the files that it opens are closed with it."""
+    """File methods of one connection; its open files are closed with it."""
 
     def __init__(self, context: ConnectionContext, workers: WorkerThreads, own: ServerInfo) -> None:
         self._context, self._workers, self._own = context, workers, own
         self._streams = FileStreams()
 
     def handlers(self) -> Handlers:
-        """Who serves which method."""
         return {
             "fs/readFile": self._serving(
                 ReadFileParams, lambda place: FileOperations(place).read_file
@@ -185,7 +182,7 @@ class FileMethods:
         }
 
     async def close(self) -> None:
-        """Close what the connection has opened, after all that it does with it."""
+        """Close the open files, after the calls in progress."""
         await self._workers.do(self._streams.close_all, lane=self._context.number)
 
     def _serving(
@@ -218,7 +215,7 @@ class FileMethods:
     def _streaming(
         self, params: type[Params], method: Callable[[Params], object]
     ) -> Handler[Params]:
-        """One after the other, so that no descriptor is closed while another call uses it."""
+        """Serialise calls, so that no descriptor is closed while another call uses it."""
 
         async def serve(asked: Params) -> object:
             await self._context.session("filesystem")

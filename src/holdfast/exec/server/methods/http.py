@@ -1,4 +1,4 @@
-"""The web method: requests made for a client, answered whole or as the answer comes."""
+"""HTTP method of a connection: requests for a client, with whole or streamed responses."""
 
 from __future__ import annotations
 
@@ -30,24 +30,19 @@ from holdfast.exec.server.process import decoded
 from holdfast.failures import Failure
 from holdfast.rpc import Handler, Transport
 
-# A body that is told to a client as it comes, and no faster than the client takes it.
-
 Ask = Callable[[AsyncExitStack], Awaitable[HttpAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
 class HttpTimeouts:
-    """How long an answer may take: all of it, or each piece where `is_for_each`."""
+    """Timeout in seconds: for the whole response, or for each piece if `is_for_each`."""
 
     longest: float
     is_for_each: bool
 
 
 class PacedBody:
-    """One streamed answer, from its request to its end.
-
-    A client that has said how much it holds unread is told no more until it has taken of it.
-    """
+    """One streamed response, from its request to its end, with flow control."""
 
     def __init__(
         self,
@@ -64,7 +59,7 @@ class PacedBody:
         self._wanted = anyio.CancelScope()
 
     def take(self, news: HttpTaken) -> None:
-        """Take note of what the client has read, or that it wants no more."""
+        """Take an acknowledgement, or a cancellation, of the client."""
         self._taken = max(self._taken, news.total_bytes)
         self._changed.set()
         if news.is_over:
@@ -73,7 +68,7 @@ class PacedBody:
     async def tell(
         self, ask: Ask, url: str, *, task_status: TaskStatus[HttpAnswer | HttpFailed]
     ) -> None:
-        """Tell the head to whoever started this, then the body, piece by piece, to the client."""
+        """Pass the head to the caller, then send the body to the client, piece by piece."""
         error, is_answered = None, False
         with self._wanted:
             try:
@@ -92,7 +87,8 @@ class PacedBody:
             await self._say("", done=True, error=error)
 
     async def _tell_piece(self, piece: bytes, clock: anyio.CancelScope) -> None:
-        before, clock.deadline = clock.deadline, math.inf  # a slow client is not the web's fault
+        # A slow client is not the web's fault.
+        before, clock.deadline = clock.deadline, math.inf
         while self._unread_bytes_max is not None and (
             self._told - self._taken >= self._unread_bytes_max
         ):
@@ -107,13 +103,14 @@ class PacedBody:
         self._seq += 1
         delta = HttpDelta(self._name, self._seq, data, done=done, error=error)
         message = {"method": "http/request/bodyDelta", "params": delta}
-        with suppress(Failure):  # an ended transport tells its reader, which ends us too
+        # An ended transport tells its reader, which ends us too.
+        with suppress(Failure):
             await self._transport.send([msgspec.json.encode(message)])
 
 
 @contextmanager
 def in_time(url: str, limit: float) -> Generator[anyio.CancelScope]:
-    """Do this in time, or raise that it was not done; the deadline may be moved."""
+    """Run the block with a timeout; raises `HttpFailed`. The deadline may be moved."""
     try:
         with anyio.fail_after(limit) as clock:
             yield clock
@@ -128,7 +125,7 @@ _PATIENCE = 300.0
 
 
 class HttpMethods:
-    """Serves one connection; whatever it has under way ends with it."""
+    """HTTP methods of one connection; requests in progress end with it."""
 
     def __init__(
         self,
@@ -143,16 +140,15 @@ class HttpMethods:
         self._live: dict[str, PacedBody] = {}
 
     def handlers(self) -> Handlers:
-        """Who serves which method."""
         return {"http/request": Handler(HttpParams, self._request)}
 
     def taken(self, news: HttpTaken) -> None:
-        """Hear what the client has read of a body."""
+        """Take an acknowledgement for a body."""
         if (body := self._live.get(news.request_id)) is not None:
             body.take(news)
 
     async def _request(self, params: HttpParams) -> HttpResult:
-        """Make a web request from here; its body comes whole, or in pieces as it comes."""
+        """Make an HTTP request; its body is returned whole or streamed."""
         await self._context.session("http")
         request = self._checked(params)
         limit = _PATIENCE if params.timeout_ms is None else params.timeout_ms / 1000
@@ -186,7 +182,7 @@ class HttpMethods:
     async def _streamed(
         self, params: HttpParams, request: HttpRequest, *, limit: float, follow: bool
     ) -> HttpResult:
-        """Answer with the head; the body follows from a task of its own."""
+        """Return the head; the body follows from a task."""
         patience = HttpTimeouts(limit, is_for_each=params.timeout_ms is None)
         held = params.unread_bytes_max
         body = PacedBody(
@@ -213,7 +209,7 @@ class HttpMethods:
 async def _followed(
     client: HttpClient, stack: AsyncExitStack, request: HttpRequest, *, follow: bool
 ) -> HttpAnswer:
-    """The answer to a request, or to the one that it is sent on to."""
+    """Return the response, after redirects."""
     for _ in range(_REDIRECTS_MAX + 1):
         async with AsyncExitStack() as step:
             answer = await step.enter_async_context(client.asked(request))

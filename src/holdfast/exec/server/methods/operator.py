@@ -1,8 +1,8 @@
-"""The methods of an operator: all processes of the server, and who may work in which place.
+"""Operator methods: all processes of the server, and tokens of places.
 
-Ours alone. They need no session and take none from anybody. Whoever got as far as this
-connection may run any command as our user, and so could read all of it in the state directory.
-Whoever is bound to a place does not get as far as this.
+Ours. They need no session and take none over. A client of this connection may run any command as
+our user, and so could read all of it in the state directory anyway. Connections that are bound to a
+place do not have these methods.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from holdfast.exec.server.sessions import SessionRegistry
 from holdfast.exec.server.worker_threads import WorkerThreads
 from holdfast.rpc import Handler
 
-_BINDINGS_LANE = 0  # each change goes on from the one before
+# Each change goes on from the one before.
+_BINDINGS_LANE = 0
 
 
 class OperatorMethods:
-    """Serves one connection; each call names the session that it is about."""
+    """Operator methods of one connection; each call names its session."""
 
     def __init__(
         self, sessions: SessionRegistry, workers: WorkerThreads, bindings: Bindings | None
@@ -45,7 +46,6 @@ class OperatorMethods:
         self._sessions, self._workers, self._bindings = sessions, workers, bindings
 
     def handlers(self) -> Handlers:
-        """Who serves which method."""
         return {
             "operator/list": Handler(dict[str, object], self._list),
             "operator/read": Handler(OperatorReadParams, self._read),
@@ -57,7 +57,7 @@ class OperatorMethods:
         }
 
     async def _list(self, params: dict[str, object]) -> OperatorListResult:
-        """All processes of the server, and what they have started and left running."""
+        """List all processes, and their detached descendants."""
         nothing(params)
         listed = tuple(
             OperatorProcess(session.id, isinstance(session.holding, Attached), process.listed())
@@ -91,7 +91,7 @@ class OperatorMethods:
         )
 
     async def _read(self, asked: OperatorReadParams) -> ReadAnswer:
-        """The output of a process of any session."""
+        """Read output of a process of any session."""
         processes = self._sessions.find(asked.session_id).processes
         result, _ = await processes.get(asked.read.process_id).read(asked.read)
         return result
@@ -103,17 +103,17 @@ class OperatorMethods:
         return {}
 
     async def _terminate(self, asked: OperatorParams) -> TerminateResult:
-        """End a process of any session, and all that it has started."""
+        """Kill a process of any session and its descendants."""
         processes = self._sessions.find(asked.session_id).processes
         return TerminateResult(await processes.terminate(asked.process_id))
 
     async def _end(self, asked: LabelParams) -> EndResult:
-        """End all sessions of a label, with everything that they have started."""
+        """End all sessions with a label and everything that they started."""
         return EndResult(await self._sessions.end_labelled(asked.label))
 
     async def _bind(self, asked: PlaceParams) -> BindResult:
-        """Make a token that leads into one place and nowhere else."""
-        # Only a place that somebody holds: else nobody could know what is seen in there.
+        """Create a token for one place."""
+        # Only a place with a holder: otherwise what is visible in it cannot be checked.
         bindings = self._needed_bindings()
         directory = await self._workers.do(lambda: os.path.realpath(asked.directory))
         async with self._sessions.site(directory).reached():
@@ -121,7 +121,7 @@ class OperatorMethods:
         return BindResult(token)
 
     async def _unbind(self, asked: PlaceParams) -> dict[str, object]:
-        """Let the tokens of a place count no more, and put out whoever came with one."""
+        """Revoke the tokens of a place, and disconnect their clients."""
         bindings = self._needed_bindings()
         directory = await self._workers.do(lambda: os.path.realpath(asked.directory))
         await self._workers.do(lambda: bindings.unbind(directory), lane=_BINDINGS_LANE)

@@ -1,4 +1,4 @@
-"""The methods of processes: what a client may do with those of its session."""
+"""Process methods of a connection, for the processes of its session."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from holdfast.rpc import Handler
 
 
 class ProcessMethods:
-    """Serves one connection; each call acts on the session that the connection has then."""
+    """Process methods of one connection; each call uses the session that it has at that time."""
 
     def __init__(self, context: ConnectionContext) -> None:
         self._context = context
 
     def handlers(self) -> Handlers:
-        """Who serves which method; the last five are ours alone."""
+        """Return the handlers; the last five are ours."""
         return {
             "process/start": Handler(StartAsked, self._start),
             "process/read": Handler(ReadParams, self._read),
@@ -46,55 +46,55 @@ class ProcessMethods:
         return (await self._context.session("exec")).processes
 
     async def _start(self, asked: StartAsked) -> StartResult:
-        """Start a process, and tell of it from its first event on."""
+        """Start a process, and send its events from the first one on."""
         session = await self._context.session("exec")
         result, process = await session.processes.start(asked)
-        # Whoever has the session by now is told; that may be another connection than the one
-        # that asked.
+        # The current owner of the session gets the events; after a takeover that is another
+        # connection than the one that sent the request.
         if session.owner is not None:
             session.owner.process_started(process)
         return result
 
     async def _read(self, asked: ReadParams) -> ReadAnswer:
-        """The output that is kept, from an event on; waits for more if it is asked to."""
+        """Return retained output after an event; waits for more if requested."""
         process = (await self._processes()).get(asked.process_id)
         result, reach = await process.read(asked)
         self._context.sender.caught_up(process, reach)
         return result
 
     async def _write(self, asked: WriteParams) -> WriteResult:
-        """Give a process input, once for each write id."""
+        """Write to stdin, once per write id."""
         return WriteResult(await (await self._processes()).write(asked))
 
     async def _signal(self, asked: SignalParams) -> dict[str, object]:
-        """Signal the group of a process: `interrupt`, and where we are known any other."""
+        """Signal a process group: `interrupt`, or any signal by name."""
         number = signal_number(asked.signal)
         await (await self._processes()).signal(asked.process_id, number)
         return {}
 
     async def _terminate(self, asked: ProcessParams) -> TerminateResult:
-        """End a process and all that it has started."""
+        """Kill a process and its descendants."""
         return TerminateResult(await (await self._processes()).terminate(asked.process_id))
 
     async def _close_stdin(self, asked: ProcessParams) -> dict[str, object]:
-        """End the input of a process."""
+        """Close the stdin of a process."""
         await (await self._processes()).get(asked.process_id).close_stdin()
         return {}
 
     async def _resize(self, asked: ResizeParams) -> dict[str, object]:
-        """Make the terminal of a process another size."""
+        """Set the terminal size of a process."""
         if not (0 < asked.rows <= SIZE_MAX and 0 < asked.cols <= SIZE_MAX):
             raise RequestInvalid(reason=f"a size is between 1 and {SIZE_MAX}")
         (await self._processes()).get(asked.process_id).resize(asked.rows, asked.cols)
         return {}
 
     async def _forget(self, asked: ProcessParams) -> dict[str, object]:
-        """Remove the record and the output of a process that has ended; its id is free again."""
+        """Remove record and output of an exited process, and free its id."""
         process = await (await self._processes()).forget(asked.process_id)
         if process is not None:
             self._context.sender.forget(process)
         return {}
 
     async def _list(self) -> ListResult:
-        """The processes of the session."""
+        """List the processes of the session."""
         return (await self._processes()).listed()
