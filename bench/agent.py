@@ -152,9 +152,9 @@ async def stepped(root: Path, url: str) -> Marks:
         )
         await book.write(SessionOpened("s1", "/p", "d1", "native", 1))
         turns = SessionTurns(
-            book=book,
+            journal=book,
             runner=NativeRunner(kits),
-            workshop=NoDraft(),
+            draft=NoDraft(),
             clock=SystemClock(),
             told=lambda _: None,
             troubled=lambda _: None,
@@ -163,9 +163,9 @@ async def stepped(root: Path, url: str) -> Marks:
             tasks.start_soon(turns.run)
             tasks.start_soon(marks.watch)
             await book.write(PromptQueued("c1", 1, "Go.", 1))
-            book.stir()
+            book.notify()
             while book.session.turn < 1 or book.session.is_running:
-                await book.stirred()
+                await book.changed()
             assert book.session.failure is None, book.session.failure
             tasks.cancel_scope.cancel()
         book.close()

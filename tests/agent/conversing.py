@@ -53,33 +53,33 @@ class Small:
     def title(self, arguments: dict[str, object]) -> str:
         return f"{self.spec.name} {arguments.get('text', '')}".strip()
 
-    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def use(self, arguments: dict[str, object], context: ToolContext) -> ToolResult:
         self.uses.append(arguments)
-        return await self._use(arguments, desk)
+        return await self._use(arguments, context)
 
 
-async def echo(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+async def echo(arguments: dict[str, object], context: ToolContext) -> ToolResult:
     """Say what it was told, after showing it."""
-    desk.show("…")
+    context.show("…")
     await anyio.lowlevel.checkpoint()
     return ToolResult(str(arguments.get("text", "")))
 
 
-async def hang(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+async def hang(arguments: dict[str, object], context: ToolContext) -> ToolResult:
     """Never return."""
-    del arguments, desk
+    del arguments, context
     await anyio.sleep_forever()
     raise AssertionError
 
 
-async def crash(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+async def crash(arguments: dict[str, object], context: ToolContext) -> ToolResult:
     """Raise what nobody foresaw."""
     raise ZeroDivisionError("by zero")
 
 
-async def inquire(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+async def inquire(arguments: dict[str, object], context: ToolContext) -> ToolResult:
     """Ask the person, and say what they said."""
-    return ToolResult(await desk.ask("May I?", choices=("yes", "no"), is_permission=True))
+    return ToolResult(await context.ask("May I?", choices=("yes", "no"), is_permission=True))
 
 
 def small_tools() -> tuple[Small, ...]:
@@ -136,7 +136,7 @@ class Stand:
     ) -> None:
         self.scripted = ScriptedModels(lines, window=window, policy=policy)
         self.tools = small_tools() if tools is None else tuple(tools)
-        self.kit = AgentConfig(
+        self.config = AgentConfig(
             models=models or Paced(self.scripted),
             choice=CHOICE,
             tools={tool.spec.name: tool for tool in self.tools},
@@ -150,7 +150,7 @@ class Stand:
     async def talk(self) -> AsyncGenerator[AgentConversation]:
         """A conversation that remembers."""
         async with open_conversation(
-            self.kit, lambda: map(msgspec.Raw, self.memory), self.crashes
+            self.config, lambda: map(msgspec.Raw, self.memory), self.crashes
         ) as talk:
             yield talk
 

@@ -28,18 +28,18 @@ async def main(directory: Path, size: int) -> None:
         served(directory / "state") as server,
         Client(lambda: connect_websocket(server.url)) as client,
     ):
-        ground = SandboxConfig(
+        sandbox = SandboxConfig(
             processes=client, root=str(directory), environment=PATH, scratch=str(directory)
         )
-        async with open_shell_commands(ground) as shells:
+        async with open_shell_commands(sandbox) as shells:
             line = f"head -c {size} /dev/zero | tr '\\0' x; echo; echo the end"
             asked: dict[str, object] = {"command": line, "seconds": 300, "reach": "open"}
-            desk = MemoryToolContext(answers=[PermissionAnswer.ONCE])
-            done = await ShellTool(shells, Permissions()).use(asked, desk)
+            context = MemoryToolContext(answers=[PermissionAnswer.ONCE])
+            done = await ShellTool(shells, Permissions()).use(asked, context)
             told = {
                 "said": shells.find("sh1").total,
                 "held": len(done.text),
-                "shown": sum(map(len, desk.shown)),
+                "shown": sum(map(len, context.shown)),
                 "end": done.text[-8:],
                 "status": done.status,
                 "rss_mb": _peak_kib() // 1024,

@@ -116,13 +116,13 @@ async def test_another_process_knows_all_that_was_said() -> None:
 async def test_a_key_is_neither_kept_nor_shown_nor_sent() -> None:
     key = "sk-canary-0123456789abcdef"
 
-    async def leak(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def leak(arguments: dict[str, object], context: ToolContext) -> ToolResult:
         for half in (key[:12], key[12:]):
-            desk.show(half)
+            context.show(half)
         return ToolResult(f"it is {key}", shown=key)
 
     stand = Stand([calls("leak"), says(f"It was {key}.")], tools=[Small("leak", leak)])
-    stand.kit = replace(stand.kit, known=lambda: (key,), complaints=(f"{key} is unusable",))
+    stand.config = replace(stand.config, known=lambda: (key,), complaints=(f"{key} is unusable",))
     async with stand.talk() as talk:
         told = await stand.turn(talk, f"Is it {key}?")
         told += await stand.turn(talk, "Go on.", {"head": key})
@@ -206,7 +206,7 @@ async def test_what_tools_left_running_ends_with_a_turn_that_is_stopped(*, stops
         cleared.append(True)
 
     stand = Stand([calls("look"), says("Well.")])
-    stand.kit = replace(stand.kit, clear=clear)
+    stand.config = replace(stand.config, clear=clear)
     async with stand.talk() as talk:
 
         def heed(each: TurnItem) -> None:
@@ -223,10 +223,10 @@ async def test_nothing_is_done_and_no_model_is_told_before_it_is_written_down() 
     done: list[bool] = []
     asked: list[bool] = []
 
-    async def look(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def look(arguments: dict[str, object], context: ToolContext) -> ToolResult:
         del arguments
         tree = stand.tree
-        done.append(desk.call in tree.begun and desk.call in tree.calls)
+        done.append(context.call in tree.begun and context.call in tree.calls)
         return ToolResult("seen")
 
     def agreed(provider: str) -> None:  # is asked right before a request
@@ -237,7 +237,7 @@ async def test_nothing_is_done_and_no_model_is_told_before_it_is_written_down() 
     stand = Stand(
         [calls("look"), calls("look", "look"), says("Well.")], tools=[Small("look", look)]
     )
-    stand.kit = replace(stand.kit, agreed=agreed)
+    stand.config = replace(stand.config, agreed=agreed)
     async with stand.talk() as talk:
         await stand.turn(talk)
 
@@ -264,7 +264,7 @@ async def test_an_abort_ends_a_tool_at_once_and_says_so() -> None:
         f"tool: {ABORTED} It had begun; it may or may not have completed.",
         f"tool: {ABORTED}",
     ]
-    assert TurnNote("2 tool calls had no result; the model is told that and why.") in told
+    assert TurnNote("2 tool calls had no result; the model receives the reason instead.") in told
 
 
 @pytest.mark.promise("A11")
@@ -336,7 +336,7 @@ async def test_what_only_reads_is_used_together() -> None:
     together: list[int] = []
     running = 0
 
-    async def slow(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def slow(arguments: dict[str, object], context: ToolContext) -> ToolResult:
         nonlocal running
         running += 1
         together.append(running)
@@ -374,7 +374,7 @@ async def test_a_provider_in_trouble_pauses_the_turn(answer: str) -> None:
 async def test_switching_the_model_asks_for_consent_again() -> None:
     stand = Stand([ScriptedAnswer(fail="MODEL_OVERLOADED"), says("Well.")])
     agreed: list[str] = []
-    stand.kit = replace(stand.kit, agreed=agreed.append)
+    stand.config = replace(stand.config, agreed=agreed.append)
     async with stand.talk() as talk:
 
         def heed(each: TurnItem) -> None:
@@ -409,7 +409,7 @@ async def test_what_is_tried_again_is_told_and_void() -> None:
 
     assert end(told) == TurnOver(TurnOutcome.COMPLETED)
     notes = [each.text for each in only(told, TurnNote)]
-    assert any("void" in note for note in notes)
+    assert any("The partial answer was discarded" in note for note in notes)
     assert any("Trying again in" in note for note in notes)
     assert stand.history == ["user: go", "model: Well."]
 
@@ -587,7 +587,7 @@ async def test_what_a_turn_waits_for_is_told_and_not_kept() -> None:
     assert not [memo for memo in stand.memory if b"wait" in memo]
 
 
-async def nap(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+async def nap(arguments: dict[str, object], context: ToolContext) -> ToolResult:
     """Say nothing for a minute."""
     await anyio.sleep(62)
     return ToolResult("Slept.")
@@ -674,7 +674,7 @@ async def test_a_person_can_have_it_summarized() -> None:
 
 
 async def test_a_long_result_is_a_receipt_and_can_be_recalled() -> None:
-    async def flood(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def flood(arguments: dict[str, object], context: ToolContext) -> ToolResult:
         return ToolResult("a" * 20_000 + "MIDDLE" + "b" * 20_000)
 
     first = calls("flood")
@@ -682,7 +682,7 @@ async def test_a_long_result_is_a_receipt_and_can_be_recalled() -> None:
     await stand.whole()
     (call,) = stand.tree.calls
     recall = ScriptedAnswer(calls=(ScriptedCall("recall", {"call": call, "offset": 19_990}),))
-    stand.kit = replace(stand.kit, models=ScriptedModels([recall, says("Well.")]))
+    stand.config = replace(stand.config, models=ScriptedModels([recall, says("Well.")]))
     await stand.whole("again")
 
     receipt, page = (each for each in stand.history if each.startswith("tool"))
@@ -718,7 +718,7 @@ async def test_an_agent_that_crashes_says_so_and_three_times_is_enough() -> None
     with pytest.raises(AgentUnstable):
         await stand.whole()
     await anyio.sleep(61)
-    stand.kit = replace(stand.kit, models=ScriptedModels([says("Well.")]))
+    stand.config = replace(stand.config, models=ScriptedModels([says("Well.")]))
     assert end(await stand.whole()) == TurnOver(TurnOutcome.COMPLETED)
 
 

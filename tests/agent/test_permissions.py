@@ -46,11 +46,11 @@ async def test_what_was_swapped_is_asked_for_again(tmp_path: Path) -> None:
     approvals = Permissions(tmp_path / "leaves.json")
     await approvals.require(WISH, MemoryToolContext(answers=[PermissionAnswer.ALWAYS]))
 
-    await approvals.require(WISH, desk := MemoryToolContext())
-    assert desk.asked == []
+    await approvals.require(WISH, context := MemoryToolContext())
+    assert context.asked == []
     with pytest.raises(PermissionRefused, match="refused"):
-        await approvals.require(SWAPPED, desk)
-    assert len(desk.asked) == 1
+        await approvals.require(SWAPPED, context)
+    assert len(context.asked) == 1
 
 
 async def test_once_is_once() -> None:
@@ -68,10 +68,10 @@ async def test_anything_else_is_a_refusal(said: str) -> None:
 
 
 async def test_where_nobody_is_asked_it_is_refused() -> None:
-    desk = MemoryToolContext()
+    context = MemoryToolContext()
     with pytest.raises(PermissionRefused, match="nothing beyond the sandbox"):
-        await Permissions(asking=PermissionMode.NEVER).require(WISH, desk)
-    assert desk.asked == []
+        await Permissions(asking=PermissionMode.NEVER).require(WISH, context)
+    assert context.asked == []
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"a": 1}', b"\xff", b'["\xff"]'])

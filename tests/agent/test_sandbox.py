@@ -56,9 +56,9 @@ def test_no_secret_is_given_to_anybody(freedom: SandboxLevel) -> None:
     ],
 )
 def test_how_far_it_reaches(freedom: SandboxLevel, sandbox: object) -> None:
-    ground = replace(GROUND, readable=("/opt",))
+    config = replace(GROUND, readable=("/opt",))
 
-    command = ground.command(("x", "$(y)"), freedom, mark="m")
+    command = config.command(("x", "$(y)"), freedom, mark="m")
 
     assert (command.sandbox, command.argv, command.cwd) == (sandbox, ("x", "$(y)"), "/project")
 
@@ -88,14 +88,14 @@ class Refusing:
 
 @pytest.mark.anyio
 async def test_where_nobody_is_shut_in_it_is_said_why() -> None:
-    ground = replace(GROUND, processes=cast("Client", Refusing()))  # all that is asked of it
+    sandbox = replace(GROUND, processes=cast("Client", Refusing()))  # all that is asked of it
 
-    assert await ground.confinement() == SandboxStrength("none", ("bubblewrap is missing",))
+    assert await sandbox.confinement() == SandboxStrength("none", ("bubblewrap is missing",))
 
 
 @pytest.mark.anyio
 @linux_only
 @needs_sandbox()
 async def test_how_well_commands_are_shut_in_is_found_out(tmp_path: Path) -> None:
-    async with ground_in(tmp_path) as ground:
-        assert (await ground.confinement()).strength == "full"
+    async with ground_in(tmp_path) as sandbox:
+        assert (await sandbox.confinement()).strength == "full"

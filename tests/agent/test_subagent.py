@@ -39,9 +39,9 @@ def delegating(
     """A stand whose agent has another one do something, and then goes on."""
     stand = Stand([DELEGATE, says("Done.")])
     below = ScriptedModels(lines)
-    kit = replace(stand.kit, models=Paced(below))
-    tool = SubAgent(kit, budget=budget or BudgetLimits())
-    stand.kit = replace(stand.kit, tools={**stand.kit.tools, NAME: tool})
+    config = replace(stand.config, models=Paced(below))
+    tool = SubAgent(config, budget=budget or BudgetLimits())
+    stand.config = replace(stand.config, tools={**stand.config.tools, NAME: tool})
     return stand, below
 
 
@@ -111,8 +111,8 @@ async def test_one_that_fails_is_an_error_and_the_turn_goes_on(
 
 async def test_one_that_crashes_is_an_error_and_the_turn_goes_on() -> None:
     stand, _ = delegating(says("Never."))
-    kit = replace(stand.kit, tools={}, agreed=_break)
-    stand.kit = replace(stand.kit, tools={NAME: SubAgent(kit)})
+    config = replace(stand.config, tools={}, agreed=_break)
+    stand.config = replace(stand.config, tools={NAME: SubAgent(config)})
 
     told = await stand.whole()
 

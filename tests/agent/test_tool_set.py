@@ -25,10 +25,10 @@ FILES = {
 
 @needs_sandbox()
 async def test_the_tools_of_a_session(tmp_path: Path) -> None:
-    async with ground_in(tmp_path) as ground:
-        workspace = MemoryWorkspace(FILES, root=ground.root)
+    async with ground_in(tmp_path) as sandbox:
+        workspace = MemoryWorkspace(FILES, root=sandbox.root)
         async with open_tool_set(
-            ground, workspace, ToolSettings(asking=PermissionMode.NEVER)
+            sandbox, workspace, ToolSettings(asking=PermissionMode.NEVER)
         ) as box:
             names = ["read", "search", "edit", "write", "apply_patch", "shell", "ask", "skill"]
             assert list(box.tools) == names
@@ -47,14 +47,14 @@ async def test_the_tools_of_a_session(tmp_path: Path) -> None:
 
         assert left.text.startswith("still running")
         assert after.text.startswith("the turn was stopped")
-        assert os.listdir(ground.scratch) == []
+        assert os.listdir(sandbox.scratch) == []
 
 
 @needs_sandbox()
 async def test_no_skills_no_tool_for_them(tmp_path: Path) -> None:
-    async with ground_in(tmp_path) as ground:
-        workspace = MemoryWorkspace({}, root=ground.root)
-        async with open_tool_set(ground, workspace, ToolSettings()) as box:
+    async with ground_in(tmp_path) as sandbox:
+        workspace = MemoryWorkspace({}, root=sandbox.root)
+        async with open_tool_set(sandbox, workspace, ToolSettings()) as box:
             assert "skill" not in box.tools
             assert box.known == SessionContext(
                 notes=(), skills=(), complaints=(), confinement=box.known.confinement

@@ -90,7 +90,7 @@ async def test_a_file_that_is_not_utf8_keeps_every_byte_that_was_not_changed(
 ) -> None:
     workspace = MemoryWorkspace({"f": LATIN, "b": b"\xff\xfe\0\x01"})
     stand = Stand([ScriptedAnswer(calls=(call,)), says("Done.")], tools=file_tools(workspace))
-    stand.kit = replace(stand.kit, known=lambda: known)
+    stand.config = replace(stand.config, known=lambda: known)
 
     told = await stand.whole()
 
@@ -124,10 +124,10 @@ class _Odd(Small):
         return ESCAPED
 
 
-async def _odd(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+async def _odd(arguments: dict[str, object], context: ToolContext) -> ToolResult:
     del arguments
-    desk.show(ESCAPED)
-    await desk.ask(ESCAPED, ESCAPED, ("yes", "no"))
+    context.show(ESCAPED)
+    await context.ask(ESCAPED, ESCAPED, ("yes", "no"))
     return ToolResult(
         ESCAPED, shown=ESCAPED, paths=(ESCAPED,), plan=(Task(1, ESCAPED, TaskProgress.OPEN),)
     )
@@ -137,7 +137,7 @@ async def _odd(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
 @pytest.mark.parametrize("known", [(), ("secret-key-value",)], ids=["no key", "a key"])
 async def test_every_text_that_leaves_a_tool_is_valid_unicode(known: tuple[str, ...]) -> None:
     stand = Stand([calls("odd"), says("Done.")], tools=[_Odd("odd", _odd)])
-    stand.kit = replace(stand.kit, known=lambda: known)
+    stand.config = replace(stand.config, known=lambda: known)
 
     told = await stand.whole(answer="yes")
 
@@ -151,8 +151,8 @@ def quiet_checks(times: int, *between: ScriptedCall) -> list[ScriptedAnswer]:
     return [ScriptedAnswer(calls=(check, *between)) for _ in range(times)]
 
 
-async def _changing(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
-    del desk
+async def _changing(arguments: dict[str, object], context: ToolContext) -> ToolResult:
+    del context
     return ToolResult("Changed f.", paths=(str(arguments.get("text", "f")),))
 
 
@@ -174,9 +174,9 @@ async def test_a_command_that_changes_files_without_a_word_is_no_repetition(chan
     """A shell does not know which files its commands change: the draft does."""
     revision = 0
 
-    async def step(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def step(arguments: dict[str, object], context: ToolContext) -> ToolResult:
         nonlocal revision
-        del arguments, desk
+        del arguments, context
         revision += changes
         return ToolResult("exit status 0")
 
@@ -186,7 +186,7 @@ async def test_a_command_that_changes_files_without_a_word_is_no_repetition(chan
     tools = [Small("look", echo, only_reads=True), Small("shell", step)]
     lines = quiet_checks(STOP_AT + 2, ScriptedCall("shell", {"text": "make step"}))
     stand = Stand([*lines, says("Done.")], tools=tools)
-    stand.kit = replace(stand.kit, revision=revised)
+    stand.config = replace(stand.config, revision=revised)
 
     told = await stand.whole(answer=STOP)
 
@@ -201,7 +201,7 @@ async def test_a_draft_that_cannot_be_looked_at_does_not_end_the_turn() -> None:
         raise BatchRefused(reasons=("no",))
 
     stand = Stand([*quiet_checks(3), says("Done.")])
-    stand.kit = replace(stand.kit, revision=revised)
+    stand.config = replace(stand.config, revision=revised)
 
     assert end(await stand.whole()) == TurnOver(TurnOutcome.COMPLETED)
 

@@ -13,33 +13,33 @@ ONE, TWO = TurnNote("1"), TurnNote("2")
 
 
 async def test_nobody_acts_before_it_is_kept() -> None:
-    outbox = TurnQueue()
+    queue = TurnQueue()
     acted = False
 
     async def act() -> None:
         nonlocal acted
-        await outbox.kept()
+        await queue.kept()
         acted = True
 
-    outbox.put(ONE, TWO)
+    queue.put(ONE, TWO)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(act)
-        assert list(await outbox.take()) == [ONE, TWO]
+        assert list(await queue.take()) == [ONE, TWO]
         await anyio.wait_all_tasks_blocked()
         assert not acted
-        tasks.start_soon(outbox.take)
+        tasks.start_soon(queue.take)
         await anyio.wait_all_tasks_blocked()
         assert acted
-        outbox.put(ONE)
+        queue.put(ONE)
 
 
 async def test_what_is_only_shown_may_be_left_out() -> None:
-    outbox = TurnQueue()
+    queue = TurnQueue()
     for _ in range(10_000):
-        outbox.show(TurnDelta("1", TurnDeltaKind.TEXT, "x"))
-    outbox.put(ONE)
+        queue.show(TurnDelta("1", TurnDeltaKind.TEXT, "x"))
+    queue.put(ONE)
 
-    taken = await outbox.take()
+    taken = await queue.take()
 
     assert (len(taken), taken[-1]) == (5_001, ONE)
 
@@ -48,11 +48,11 @@ async def test_what_is_only_shown_may_be_left_out() -> None:
 async def test_once_nobody_reads_nobody_waits_and_it_is_said_what_became_of_it(
     *, is_kept: bool
 ) -> None:
-    outbox = TurnQueue()
-    outbox.put(ONE)
-    await outbox.take()
-    outbox.close(is_kept=is_kept)
+    queue = TurnQueue()
+    queue.put(ONE)
+    await queue.take()
+    queue.close(is_kept=is_kept)
 
-    assert await outbox.kept() == is_kept
-    outbox.put(TWO)
-    assert not await outbox.kept()
+    assert await queue.kept() == is_kept
+    queue.put(TWO)
+    assert not await queue.kept()

@@ -58,7 +58,7 @@ class Validated:
 def stand_of(lines: Sequence[ScriptedAnswer], *, window: int | None = None) -> Stand:
     """A stand with the usual tools, that plays these lines whatever becomes of its turns."""
     stand = Stand(lines, window=window)
-    stand.kit = replace(stand.kit, models=Validated(Paced(stand.scripted)))
+    stand.config = replace(stand.config, models=Validated(Paced(stand.scripted)))
     return stand
 
 

@@ -71,14 +71,14 @@ class Hosted:
         self.disk, self.puppet, self.bench = disk, puppet, Bench()
         self.clock = ManualClock()
         self.book = SessionJournal.open(disk, PATH, name="s1", run=run_inline)
-        self.reception = HostService(self.book, self.clock)
+        self.service = HostService(self.book, self.clock)
         self.turns = SessionTurns(
-            book=self.book,
+            journal=self.book,
             runner=puppet,
-            workshop=self.bench,
+            draft=self.bench,
             clock=self.clock,
-            told=self.reception.show,
-            troubled=self.reception.complain,
+            told=self.service.show,
+            troubled=self.service.complain,
             answer_longest=answer_longest,
             end_earlier=end_earlier,
             stopped_by=stopped_by,
@@ -90,7 +90,7 @@ class Hosted:
     ) -> AsyncGenerator[HostClient]:
         ours, theirs = pair()
         async with background_tasks() as tasks:
-            tasks.start_soon(ClientSession(self.reception, self.turns).attend, theirs)
+            tasks.start_soon(ClientSession(self.service, self.turns).attend, theirs)
             async with attach_host(ours, role=role, generation=generation) as call:
                 yield call
 

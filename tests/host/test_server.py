@@ -45,7 +45,7 @@ async def test_whoever_watches_hears_all_and_changes_nothing() -> None:
 async def test_who_has_not_introduced_itself_is_not_served() -> None:
     async with hosted([[TextCompleted("1", "One")]]) as host, background_tasks() as tasks:
         ours, theirs = pair()
-        tasks.start_soon(ClientSession(host.reception, host.turns).attend, theirs)
+        tasks.start_soon(ClientSession(host.service, host.turns).attend, theirs)
         async with Connection(ours) as connection:
             with pytest.raises(Failure) as caught:
                 await connection.request("state", timeout=60)
@@ -116,7 +116,7 @@ async def test_a_farewell_waits_for_who_is_behind_and_not_for_ever() -> None:
     long = EventRecorded(1, TextCompleted("1", "x" * PAGE_BYTES))
     async with hosted([[TextCompleted("1", "One")]]) as host, background_tasks() as tasks:
         ours, theirs = pair()
-        tasks.start_soon(ClientSession(host.reception, host.turns).attend, theirs)
+        tasks.start_soon(ClientSession(host.service, host.turns).attend, theirs)
         async with attach_host(ours, role=ClientRole.WATCH) as call:
             watched = call.watch()
             await anext(watched)
@@ -142,7 +142,7 @@ async def test_a_watcher_that_knows_everything_is_not_waited_for() -> None:
 async def test_who_watches_anew_hears_each_record_once() -> None:
     async with hosted([[TextCompleted("1", "One")]]) as host, background_tasks() as tasks:
         ours, theirs = pair()
-        tasks.start_soon(ClientSession(host.reception, host.turns).attend, theirs)
+        tasks.start_soon(ClientSession(host.service, host.turns).attend, theirs)
         gate = HandshakeGate(method=HELLO)
         async with Connection(ours, ConnectionConfig(calls=gate)) as connection:
             await send_hello(connection, hello("test", "1"), gate, timeout=60)
@@ -164,5 +164,5 @@ async def cut_after(seconds: float, transport: MemoryTransport) -> None:
 
 async def farewell_seconds(host: Hosted) -> float:
     begun = anyio.current_time()
-    await host.reception.farewell()
+    await host.service.farewell()
     return anyio.current_time() - begun

@@ -56,8 +56,8 @@ async def test_a_turn_is_left_although_all_that_belongs_to_it_is_cancelled(tmp_p
     async with playing(tmp_path, *acts) as runner:
         with anyio.CancelScope() as scope:
             async with (
-                runner.converse(None, RunnerJournal()) as talk,
-                aclosing(talk.take_turn("x")) as turn,
+                runner.converse(None, RunnerJournal()) as conversation,
+                aclosing(conversation.take_turn("x")) as turn,
             ):
                 async for batch in turn:
                     if any(isinstance(each, TextCompleted) for each in batch):
@@ -67,26 +67,26 @@ async def test_a_turn_is_left_although_all_that_belongs_to_it_is_cancelled(tmp_p
 
 
 async def test_a_turn_that_has_hardly_begun_is_ended_by_who_leaves_it(tmp_path: Path) -> None:
-    async with conversing(tmp_path, {"until": "nothing"}) as talk:
-        await told(talk, object)
+    async with conversing(tmp_path, {"until": "nothing"}) as conversation:
+        await told(conversation, object)
 
     assert [m["method"] for m in heard(tmp_path)][-1] == "turn/interrupt"
 
 
 async def test_what_was_asked_in_a_turn_is_asked_no_more_after_it(tmp_path: Path) -> None:
-    async with conversing(tmp_path, {"approve": "command"}) as talk:
-        asked = await told(talk, QuestionAsked)
+    async with conversing(tmp_path, {"approve": "command"}) as conversation:
+        asked = await told(conversation, QuestionAsked)
         assert isinstance(asked, QuestionAsked)
 
-        assert not await talk.answer(asked.question, "yes")
+        assert not await conversation.answer(asked.question, "yes")
 
 
 async def test_a_turn_that_can_be_followed_no_more_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(following, "ITEMS_MAX", 0)
-    async with conversing(tmp_path, {"until": "nothing"}) as talk:
-        ended = await told(talk, TurnEnded)
+    async with conversing(tmp_path, {"until": "nothing"}) as conversation:
+        ended = await told(conversation, TurnEnded)
 
     assert isinstance(ended, TurnEnded)
     assert ended.ending is TurnEnding.FAILED
@@ -120,8 +120,8 @@ def is_soon_silent(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_silent_codex_that_answers_is_waited_for(
     tmp_path: Path, acts: tuple[Mapping[str, object], ...], what: str
 ) -> None:
-    async with conversing(tmp_path, *acts, {"until": "nothing"}) as talk:
-        waits = await awaited(talk, what, count=3)
+    async with conversing(tmp_path, *acts, {"until": "nothing"}) as conversation:
+        waits = await awaited(conversation, what, count=3)
 
     assert waits == sorted(waits)
     assert waits[0] >= 0.1
@@ -135,8 +135,8 @@ async def test_the_real_codex_answers_while_its_model_is_silent(tmp_path: Path) 
     async with ModelServer([[Hang()]]) as model, stage_in(tmp_path, tmp_path) as stage:
         env = {**stage.environment, **codex_home(tmp_path / "codex", model.url)}
         runner = CodexRunner(replace(stage, environment=env), program)
-        async with runner.converse(None, RunnerJournal()) as talk:
-            assert await awaited(talk, "codex/gpt-5.5", count=3)
+        async with runner.converse(None, RunnerJournal()) as conversation:
+            assert await awaited(conversation, "codex/gpt-5.5", count=3)
 
 
 @pytest.mark.promise("A5")
@@ -147,7 +147,10 @@ async def test_a_codex_that_does_not_answer_is_not_reported(
     """It hears nothing, and says something in the end: until then no word of waiting."""
     monkeypatch.setattr(app_server, "_HEALTH_LIMIT", 0.2)
     acts = {"deaf": None}, {"sleep": 2.0}, {"say": "a"}, {"end": "completed"}
-    async with conversing(tmp_path, *acts) as talk, aclosing(talk.take_turn("x")) as turn:
+    async with (
+        conversing(tmp_path, *acts) as conversation,
+        aclosing(conversation.take_turn("x")) as turn,
+    ):
         seen = [each async for batch in turn for each in batch]
 
     assert isinstance(seen[-1], TurnEnded)
@@ -162,14 +165,17 @@ async def test_codex_is_not_pinged_while_a_person_is_asked(tmp_path: Path) -> No
 
     acts = {"approve": "command"}, {"end": "completed"}
     pinged: list[int] = []
-    async with conversing(tmp_path, *acts) as talk, aclosing(talk.take_turn("x")) as turn:
+    async with (
+        conversing(tmp_path, *acts) as conversation,
+        aclosing(conversation.take_turn("x")) as turn,
+    ):
         async for batch in turn:
             for each in batch:
                 if isinstance(each, QuestionAsked):
                     before = pings()
                     await anyio.sleep(1.0)
                     pinged.append(pings() - before)
-                    await talk.answer(each.question, "yes")
+                    await conversation.answer(each.question, "yes")
 
     assert pinged[0] <= 1  # one may have been on its way
 
@@ -185,9 +191,9 @@ async def test_a_thread_that_codex_refuses_with_servers_goes_on_without(
     server = McpServerConfig("a", True, "node", env={"K": "v"})
     async with (
         playing(tmp_path, {"end": "completed"}, on=on, servers=(server,)) as runner,
-        runner.converse(session, RunnerJournal()) as talk,
+        runner.converse(session, RunnerJournal()) as conversation,
     ):
-        noticed = await told(talk, NoticeIssued)
+        noticed = await told(conversation, NoticeIssued)
 
     opened = [m["params"] for m in heard(tmp_path) if m["method"] == method]
     text = "Not connected: the MCP servers a. Codex refuses them: no such setting"
@@ -217,13 +223,16 @@ async def conversing(
     tmp_path: Path, *acts: Mapping[str, object]
 ) -> AsyncGenerator[CodexConversation]:
     """A conversation with it."""
-    async with playing(tmp_path, *acts) as runner, runner.converse(None, RunnerJournal()) as talk:
-        yield talk
+    async with (
+        playing(tmp_path, *acts) as runner,
+        runner.converse(None, RunnerJournal()) as conversation,
+    ):
+        yield conversation
 
 
-async def told(talk: CodexConversation, kind: type[object]) -> AnyEvent:
+async def told(conversation: CodexConversation, kind: type[object]) -> AnyEvent:
     """Have a turn begun, and leave it as soon as it tells something of a kind."""
-    async with aclosing(talk.take_turn("x")) as turn:
+    async with aclosing(conversation.take_turn("x")) as turn:
         async for batch in turn:
             for each in batch:
                 if isinstance(each, kind):
@@ -231,11 +240,11 @@ async def told(talk: CodexConversation, kind: type[object]) -> AnyEvent:
     raise AssertionError("it ended")
 
 
-async def awaited(talk: CodexConversation, what: str, *, count: int) -> list[float]:
+async def awaited(conversation: CodexConversation, what: str, *, count: int) -> list[float]:
     """Have a turn begun, and leave it when it was waited for this so often; for how long each."""
     waits: list[float] = []
     with anyio.fail_after(60):
-        async with aclosing(talk.take_turn("x")) as turn:
+        async with aclosing(conversation.take_turn("x")) as turn:
             async for batch in turn:
                 waits += [
                     e.seconds for e in batch if isinstance(e, WaitingReported) and e.what == what

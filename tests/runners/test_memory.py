@@ -14,10 +14,10 @@ pytestmark = pytest.mark.anyio
 
 async def test_it_tells_its_script_turn_by_turn() -> None:
     puppet = MemoryRunner([[TextCompleted("1", "One")], [TextCompleted("2", "Two")]])
-    async with puppet.converse(None, RunnerJournal()) as talk:
-        first = await heard(talk)
-    async with puppet.converse("1", RunnerJournal()) as talk:
-        second = await heard(talk)
+    async with puppet.converse(None, RunnerJournal()) as conversation:
+        first = await heard(conversation)
+    async with puppet.converse("1", RunnerJournal()) as conversation:
+        second = await heard(conversation)
 
     assert first == [SessionKnown("1"), TextCompleted("1", "One"), TurnEnded(TurnEnding.COMPLETED)]
     assert second == [SessionKnown("2"), TextCompleted("2", "Two"), TurnEnded(TurnEnding.COMPLETED)]
@@ -32,8 +32,8 @@ async def test_it_waits_for_answers_and_can_be_interrupted() -> None:
         await anyio.wait_all_tasks_blocked()
         await puppet.interrupt()
 
-    async with puppet.converse(None, RunnerJournal()) as talk:
-        events = await heard(talk, answer=answer)
+    async with puppet.converse(None, RunnerJournal()) as conversation:
+        events = await heard(conversation, answer=answer)
 
     assert events[-2:] == [TextCompleted("1", "One"), TurnEnded(TurnEnding.INTERRUPTED)]
     assert puppet.answers == {"q": "yes"}

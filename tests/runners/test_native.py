@@ -38,8 +38,8 @@ def runner_of(models: ScriptedModels) -> NativeRunner:
 async def test_the_first_batch_says_how_to_go_on() -> None:
     memory = RunnerJournal()
     runner = runner_of(ScriptedModels([ScriptedAnswer(say="Hello.")]))
-    async with runner.converse(None, memory) as talk:
-        events = await heard(talk, memory)
+    async with runner.converse(None, memory) as conversation:
+        events = await heard(conversation, memory)
 
     shown = [each for each in events if not isinstance(each, MemoryRecorded)]
     assert shown[:2] == [SessionKnown("native-1"), TurnStarted()]
@@ -80,8 +80,8 @@ async def test_its_crashes_are_counted_over_all_conversations() -> None:
 
     runner = NativeRunner(kits)
     for _ in range(3):
-        async with runner.converse(None, RunnerJournal()) as talk:
-            ended = (await heard(talk))[-1]
+        async with runner.converse(None, RunnerJournal()) as conversation:
+            ended = (await heard(conversation))[-1]
             assert isinstance(ended, TurnEnded)
             assert ended.failure is not None
             assert ended.failure["code"] == "AGENT_CRASHED"

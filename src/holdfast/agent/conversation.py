@@ -58,7 +58,7 @@ ReadRecords = Callable[[], Iterable[msgspec.Raw]]
 
 @asynccontextmanager
 async def open_conversation(
-    kit: AgentConfig, memory: ReadRecords, crashes: CrashHistory
+    config: AgentConfig, memory: ReadRecords, crashes: CrashHistory
 ) -> AsyncGenerator[AgentConversation]:
     """Open a conversation from its records; leaving the context ends a running turn.
 
@@ -68,20 +68,20 @@ async def open_conversation(
     if refusal is not None:
         raise refusal
     async with background_tasks() as tasks:
-        yield AgentConversation(kit, memory, crashes, tasks)
+        yield AgentConversation(config, memory, crashes, tasks)
 
 
 class AgentConversation:
     """A conversation; it knows only what its journal contains."""
 
     def __init__(
-        self, kit: AgentConfig, memory: ReadRecords, crashes: CrashHistory, tasks: TaskGroup
+        self, config: AgentConfig, memory: ReadRecords, crashes: CrashHistory, tasks: TaskGroup
     ) -> None:
         own: dict[str, Tool] = {RECALL: RecallTool(self._result), TOOL: TodoTool(self._said)}
-        self._kit = replace(kit, tools={**kit.tools, **own})
+        self._config = replace(config, tools={**config.tools, **own})
         self._memory, self._crashes, self._tasks = memory, crashes, tasks
-        self._veil = KeyRedactor(kit.known)
-        self._complaints = kit.complaints  # not shown yet
+        self._redactor = KeyRedactor(config.known)
+        self._complaints = config.complaints  # not shown yet
         self._tree: ConversationTree | None = None  # None: must be read from the journal
         self._turn: AgentTurn | None = None
 
@@ -93,12 +93,12 @@ class AgentConversation:
         The caller must record a batch before it asks for the next. Closing the generator early
         aborts the turn; records that were not written are lost.
         """
-        outbox, ended = TurnQueue(), anyio.Event()
-        self._tasks.start_soon(self._run, prompt, how, outbox, ended, name=TASK)
+        queue, ended = TurnQueue(), anyio.Event()
+        self._tasks.start_soon(self._run, prompt, how, queue, ended, name=TASK)
         is_over = False
         try:
             while not is_over:
-                batch = await outbox.take()
+                batch = await queue.take()
                 is_over = isinstance(batch[-1], TurnOver)
                 yield batch
         finally:
@@ -106,7 +106,7 @@ class AgentConversation:
                 # First, so that a task which waits for its records is cancelled instead of going on
                 # without them.
                 self.interrupt()
-            outbox.close(is_kept=is_over)
+            queue.close(is_kept=is_over)
             if not is_over:
                 with anyio.CancelScope(shield=True):
                     await ended.wait()
@@ -126,33 +126,33 @@ class AgentConversation:
             self._turn.stop()
 
     async def _run(
-        self, prompt: str, how: Mapping[str, str], outbox: TurnQueue, ended: anyio.Event
+        self, prompt: str, how: Mapping[str, str], queue: TurnQueue, ended: anyio.Event
     ) -> None:
         """Run a turn, and put `TurnOver` on the queue, whatever happens."""
         reason: str | None = "its task was ended"
         try:
             with boundary("agent.turn"):
-                await self._take(prompt, how, outbox)
+                await self._take(prompt, how, queue)
             reason = None
         except UnexpectedError as error:
             reason = f"{error.error} in {error.where}"
         except Failure as failure:
             reason = None
-            outbox.put(self._veil.over(TurnOver(TurnOutcome.FAILED, to_wire(failure))))
+            queue.put(self._redactor.over(TurnOver(TurnOutcome.FAILED, to_wire(failure))))
         finally:
             self._turn = None
             if reason is not None:
                 self._tree = None
                 self._crashes.note(reason, now=anyio.current_time())
                 over = TurnOver(TurnOutcome.FAILED, to_wire(AgentCrashed(reason=reason)))
-                outbox.put(self._veil.over(over))
+                queue.put(self._redactor.over(over))
             ended.set()
 
-    async def _take(self, prompt: str, how: Mapping[str, str], outbox: TurnQueue) -> None:
+    async def _take(self, prompt: str, how: Mapping[str, str], queue: TurnQueue) -> None:
         tree = self._tree
         if tree is None:
-            tree = self._tree = await self._remembered(outbox)
-        log = ConversationLog(tree, outbox, self._veil)
+            tree = self._tree = await self._remembered(queue)
+        log = ConversationLog(tree, queue, self._redactor)
         log.put(*map(TurnNote, self._complaints))
         self._complaints = ()
         head = how.get("head")
@@ -160,10 +160,10 @@ class AgentConversation:
             if head and head not in tree.entries:
                 raise HeadUnknown(head=head)
             log.put(HeadMoved(head))
-        self._turn = AgentTurn(self._kit, log, self._choice(how))
+        self._turn = AgentTurn(self._config, log, self._choice(how))
         await self._turn.run(prompt, compacts="compact" in how)
 
-    async def _remembered(self, outbox: TurnQueue) -> ConversationTree:
+    async def _remembered(self, queue: TurnQueue) -> ConversationTree:
         tree = ConversationTree()
         for number, memo in enumerate(self._memory()):
             tree.read(memo)
@@ -171,13 +171,13 @@ class AgentConversation:
                 await anyio.lowlevel.checkpoint()
         if tree.skipped:
             records = "1 record" if tree.skipped == 1 else f"{tree.skipped} records"
-            outbox.put(
+            queue.put(
                 TurnNote(f"{records} of this conversation could not be read; the others are.")
             )
         return tree
 
     def _choice(self, how: Mapping[str, str]) -> ModelChoice:
-        return chosen(how.get("model", ""), self._kit.choice, effort=how.get("effort", ""))
+        return chosen(how.get("model", ""), self._config.choice, effort=how.get("effort", ""))
 
     def _said(self) -> Iterator[AnyMessage]:
         """Yield the messages from the head to the root."""

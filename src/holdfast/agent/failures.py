@@ -77,7 +77,7 @@ class ModelUnreachable(
     code="MODEL_UNREACHABLE",
     kind=Kind.UNAVAILABLE,
     title="The provider cannot be reached",
-    user_message="No connection to {provider} can be made ({reason}). Is the network there?",
+    user_message="No connection to {provider} can be made ({reason}). Check the network.",
     actions=_AGAIN,
 ):
     """No connection to the provider."""
@@ -91,7 +91,7 @@ class ModelStalled(
     Failure,
     code="MODEL_STALLED",
     kind=Kind.LATE,
-    title="The model has fallen silent",
+    title="The model stopped responding",
     user_message="{provider} took longer than {seconds:g} seconds ({stage}), "
     "and was not waited for.",
     actions=_AGAIN,
@@ -124,8 +124,8 @@ class AnswerGarbled(
     Failure,
     code="MODEL_ANSWER_GARBLED",
     kind=Kind.BROKEN,
-    title="The answer makes no sense",
-    user_message="What {provider} sent is no answer in its own format ({problem}). "
+    title="The answer is not valid",
+    user_message="The response of {provider} is not valid in its format ({problem}). "
     "Nothing of it was kept.",
     recovery=Recovery.RETRY_BACKOFF,
     actions=(Action.REGENERATE, *_AGAIN),
@@ -141,7 +141,7 @@ class AnswerTooLarge(
     Failure,
     code="MODEL_ANSWER_TOO_LARGE",
     kind=Kind.BROKEN,
-    title="The answer has no end",
+    title="The answer is too large",
     user_message="The answer of {model} grew beyond {bytes_max:,} bytes. Nothing of it was kept.",
     actions=(Action.SWITCH_MODEL, Action.CANCEL),
 ):
@@ -244,7 +244,7 @@ class ProviderMoved(
     kind=Kind.MISCONFIGURED,
     title="The provider is elsewhere",
     user_message="The address of {provider} sends us elsewhere ({status}), "
-    "and a key is not carried on. Set its address anew.",
+    "and a key is not carried on. Set its new address.",
     actions=(Action.OPEN_SETTINGS, Action.SWITCH_MODEL),
 ):
     """The provider responds with a redirect, which is never followed."""
@@ -318,7 +318,7 @@ class SettingsUnreadable(
     Failure,
     code="MODEL_SETTINGS_INVALID",
     kind=Kind.MISCONFIGURED,
-    title="The provider settings make no sense",
+    title="The provider settings are not valid",
     user_message="{file}: {problem}.",
     actions=(Action.OPEN_SETTINGS,),
 ):
@@ -346,7 +346,7 @@ class ScriptInvalid(
     Failure,
     code="SCRIPT_INVALID",
     kind=Kind.MISCONFIGURED,
-    title="The script makes no sense",
+    title="The script is not valid",
     user_message="{name}: {problem}.",
 ):
     """The script of the scripted model is not valid."""
@@ -388,7 +388,7 @@ class EditStale(
     Failure,
     code="TOOL_EDIT_STALE",
     kind=Kind.CONFLICT,
-    title="The lines are other ones now",
+    title="The lines have changed",
     user_message="Nothing was changed in {path}: {reason}. These lines are there now:\n{now}",
 ):
     """The lines to edit have changed since they were read."""

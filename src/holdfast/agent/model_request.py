@@ -79,7 +79,7 @@ class Reply:
                 self._log.put(TurnNote(f"{_said_of(failure)} {words}".lstrip(), failure))
             case AnswerDiscarded(failure):
                 self._texts.clear()
-                words = "What the model had said of this answer is void; it begins anew."
+                words = "The partial answer was discarded; the model starts again."
                 self._log.put(TurnNote(words, failure))
                 self.id = new_id()
             case ToolCallDelta() | AnswerCompleted():
@@ -117,14 +117,14 @@ _TRIES: Final = 4
 class Summarizer:
     """Summarizes the conversation, and counts attempts that did not free enough context."""
 
-    def __init__(self, kit: AgentConfig, log: ConversationLog) -> None:
-        self._kit, self._log = kit, log
+    def __init__(self, config: AgentConfig, log: ConversationLog) -> None:
+        self._config, self._log = config, log
         self._strikes = 0
         self.reply: Reply | None = None  # while a summary streams
 
     def is_needed(self, choice: ModelChoice, *, besides: int) -> bool:
         """Whether the next request would exceed the limit for compaction."""
-        window = self._kit.models.window(choice)
+        window = self._config.models.window(choice)
         return compacting.is_full(self._log.tree, besides=besides, window=window)
 
     def relax(self) -> None:
@@ -138,13 +138,13 @@ class Summarizer:
         refused; the conversation is unchanged then. Raises ContextWindowExhausted if nothing is
         left to summarize.
         """
-        tree, window = self._log.tree, self._kit.models.window(choice)
+        tree, window = self._log.tree, self._config.models.window(choice)
         before = compacting.size(tree, besides=besides)
         cut = compacting.cut(tree, window=window, strikes=self._strikes)
         if cut is None or self._strikes >= compacting.STRIKES_MAX:
             raise ContextWindowExhausted(model=choice.model, tokens=before, window=window)
         answer = await self._answer(choice, cut, before)
-        spent = self._kit.paid(choice, answer.tokens)
+        spent = self._config.paid(choice, answer.tokens)
         if answer.stop is not StopReason.DONE or not answer.message.text.strip():
             self._log.put(spent)
             raise _incomplete(choice, answer)
@@ -162,11 +162,11 @@ class Summarizer:
         window: int | None = None
         for tries in range(_TRIES):
             # The provider's error may have told us the real window since the last try.
-            window = self._kit.models.window(choice)
+            window = self._config.models.window(choice)
             prompt = compacting.summary_prompt(cut, window=window, tries=tries)
             self.reply = Reply(self._log, is_shown=False)
             try:
-                return await self.reply.receive(self._kit.models, choice, prompt)
+                return await self.reply.receive(self._config.models, choice, prompt)
             except ContextTooLong:
                 continue
             finally:

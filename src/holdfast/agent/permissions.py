@@ -38,17 +38,17 @@ class Permissions:
         """Whether exactly this request was granted before."""
         return wish.digest in self._granted | self._lasting()
 
-    async def require(self, wish: PermissionRequest, desk: ToolContext) -> None:
+    async def require(self, wish: PermissionRequest, context: ToolContext) -> None:
         """Return when the request is granted; raises PermissionRefused otherwise."""
         granted = self._granted | self._lasting()
         verdict, reason = decide(wish, self._asking, granted)
         if verdict is PermissionDecision.ASK:
             choices = tuple(answer.value for answer in wish.answers)
-            said = await desk.ask(title_of(wish), detail_of(wish), choices, is_permission=True)
+            said = await context.ask(title_of(wish), detail_of(wish), choices, is_permission=True)
             if said in choices[:-1]:
                 self._take(wish, PermissionAnswer(said))
                 return
-            reason = "the person refused, or nobody was there to ask"
+            reason = "the person refused, or did not answer"
         if verdict is not PermissionDecision.ALLOWED:
             raise PermissionRefused(wish=wish.does, reason=reason)
 
@@ -71,7 +71,7 @@ class Permissions:
 
 
 async def require_file_permission(
-    paths: Iterable[RelativePath], content: str, approvals: Permissions, desk: ToolContext
+    paths: Iterable[RelativePath], content: str, approvals: Permissions, context: ToolContext
 ) -> None:
     """Ask for permission if any of the files is protected."""
     guarded = [path for path in paths if is_protected(path)]
@@ -79,7 +79,7 @@ async def require_file_permission(
         return
     facts = (*(("file", str(path)) for path in guarded), ("change", content))
     wish = PermissionRequest(PermissionScope.PROTECTED, "change files that programs obey", facts)
-    await approvals.require(wish, desk)
+    await approvals.require(wish, context)
 
 
 def is_protected(path: RelativePath) -> bool:

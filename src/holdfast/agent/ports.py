@@ -85,7 +85,7 @@ class Tool(Protocol):
         """Return a one-line description of the call for the person."""
         ...
 
-    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def use(self, arguments: dict[str, object], context: ToolContext) -> ToolResult:
         """Run the tool; a failure that it raises becomes its result. Cancellation cleans up.
 
         The arguments match the schema of `spec`. The tool bounds the size of its output itself.

@@ -63,43 +63,49 @@ class SubAgent:
     spec = _SPEC
     only_reads = False
 
-    def __init__(self, kit: AgentConfig, *, budget: BudgetLimits = BUDGET) -> None:
-        assert NAME not in kit.tools, "one below another is enough"
+    def __init__(self, config: AgentConfig, *, budget: BudgetLimits = BUDGET) -> None:
+        assert NAME not in config.tools, "one below another is enough"
         # No `clear`: the processes of the session are shared with the main agent.
-        self._kit = replace(kit, budget=budget, clear=nothing)
+        self._config = replace(config, budget=budget, clear=nothing)
 
     def title(self, arguments: dict[str, object]) -> str:
         return f"Sub-agent: {' '.join(str(arguments.get('task', '')).split())[:_TITLE_MAX]}"
 
-    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def use(self, arguments: dict[str, object], context: ToolContext) -> ToolResult:
         """Run a sub-agent, and return its last answer; cancellation ends it."""
-        tree, outbox = ConversationTree(), TurnQueue()
-        kit = replace(self._kit, tools={**self._kit.tools, RECALL: RecallTool(tree.result)})
-        turn = AgentTurn(kit, ConversationLog(tree, outbox, KeyRedactor(kit.known)), kit.choice)
-        story = _SubAgentTurn(desk)
+        tree, queue = ConversationTree(), TurnQueue()
+        config = replace(
+            self._config, tools={**self._config.tools, RECALL: RecallTool(tree.result)}
+        )
+        turn = AgentTurn(
+            config, ConversationLog(tree, queue, KeyRedactor(config.known)), config.choice
+        )
+        story = _SubAgentTurn(context)
         async with background_tasks() as tasks:
             tasks.start_soon(turn.run, str(arguments["task"]))
             while story.over is None:
-                batch = await outbox.take()
+                batch = await queue.take()
                 story.hear(batch)
                 for asking in (each for each in batch if isinstance(each, TurnQuestion)):
-                    tasks.start_soon(_pass_on, asking, desk, turn)
+                    tasks.start_soon(_pass_on, asking, context, turn)
         return story.done()
 
 
-async def _pass_on(asking: TurnQuestion, desk: ToolContext, turn: AgentTurn) -> None:
+async def _pass_on(asking: TurnQuestion, context: ToolContext, turn: AgentTurn) -> None:
     """Ask the person on behalf of the sub-agent."""
     title = f"Sub-agent: {asking.title}"
-    said = await desk.ask(title, asking.detail, asking.choices, is_permission=asking.is_permission)
+    said = await context.ask(
+        title, asking.detail, asking.choices, is_permission=asking.is_permission
+    )
     turn.answer(asking.question, said)
 
 
 class _SubAgentTurn:
     """Output of a sub-agent, and its result."""
 
-    def __init__(self, desk: ToolContext) -> None:
+    def __init__(self, context: ToolContext) -> None:
         self.over: TurnOver | None = None
-        self._desk = desk
+        self._desk = context
         self._seen: list[str] = []  # displayed so far
         self._last = ""
         self._spent: list[UsageRecorded] = []

@@ -77,18 +77,18 @@ class ToolSet:
 
 @asynccontextmanager
 async def open_tool_set(
-    ground: SandboxConfig, workspace: Workspace, settings: ToolSettings
+    sandbox: SandboxConfig, workspace: Workspace, settings: ToolSettings
 ) -> AsyncGenerator[ToolSet]:
     """Build the tools of a session; leaving the context ends everything they started."""
     approvals = Permissions(settings.permissions, asking=settings.asking)
-    scratch = tempfile.mkdtemp(dir=ground.scratch, prefix="holdfast-")
-    ground = replace(ground, scratch=scratch)
+    scratch = tempfile.mkdtemp(dir=sandbox.scratch, prefix="holdfast-")
+    sandbox = replace(sandbox, scratch=scratch)
     try:
-        async with open_shell_commands(ground) as shells, background_tasks() as tasks:
+        async with open_shell_commands(sandbox) as shells, background_tasks() as tasks:
             skills = await find_skills(workspace, settings.skills)
             tools: list[Tool] = [
                 ReadTool(workspace),
-                SearchTool(workspace, ground, SearchEngine.on(ground)),
+                SearchTool(workspace, sandbox, SearchEngine.on(sandbox)),
                 EditTool(workspace, approvals),
                 WriteTool(workspace, approvals),
                 PatchTool(workspace, approvals),
@@ -97,12 +97,12 @@ async def open_tool_set(
             ]
             if skills.skills:
                 tools.append(SkillTool(workspace, skills))
-            servers, wrong = await servers_of(settings.servers, workspace, ground, tasks)
-            permissions = McpPermissions(workspace, ground, approvals)
+            servers, wrong = await servers_of(settings.servers, workspace, sandbox, tasks)
+            permissions = McpPermissions(workspace, sandbox, approvals)
             theirs, unusable = await mcp_tools(
                 servers, permissions, [each.spec.name for each in tools]
             )
-            confinement = await ground.confinement()
+            confinement = await sandbox.confinement()
             weak = filter(None, [confinement.for_person()])
             known = SessionContext(
                 notes=await find_notes(workspace, settings.inside),

@@ -132,8 +132,8 @@ class RunningToolCall:
 class ToolCallExecutor:
     """Runs the tool calls of a turn: consecutive read-only ones concurrently, others alone."""
 
-    def __init__(self, kit: AgentConfig, log: ConversationLog, inquire: AskPerson) -> None:
-        self._kit, self._log, self._inquire = kit, log, inquire
+    def __init__(self, config: AgentConfig, log: ConversationLog, inquire: AskPerson) -> None:
+        self._config, self._log, self._inquire = config, log, inquire
         self._guard = guarding.RepetitionGuard()
         self._running: set[RunningToolCall] = set()
         self._verdict: GoingInCircles | None = None
@@ -171,7 +171,7 @@ class ToolCallExecutor:
                 yield from ([each] for each in group)
 
     def _only_reads(self, call: ToolCall) -> bool:
-        tool = self._kit.tools.get(call.tool)
+        tool = self._config.tools.get(call.tool)
         return tool is None or tool.only_reads
 
     async def _use(self, calls: Sequence[ToolCall]) -> None:
@@ -198,9 +198,9 @@ class ToolCallExecutor:
 
     def _job(self, call: ToolCall) -> RunningToolCall | str:
         """Validate a call; return the reason if it cannot run."""
-        tool = self._kit.tools.get(call.tool)
+        tool = self._config.tools.get(call.tool)
         if tool is None:
-            return f"there is no tool {call.tool!r}; there are {', '.join(self._kit.tools)}"
+            return f"there is no tool {call.tool!r}; there are {', '.join(self._config.tools)}"
         arguments = arguments_of(call.arguments)
         if isinstance(arguments, str):
             if self._cut_at is not None:
@@ -211,7 +211,7 @@ class ToolCallExecutor:
         )
 
     async def _run(self, job: RunningToolCall) -> None:
-        longest = self._kit.tool_longest
+        longest = self._config.tool_longest
         done: ToolResult | None = None
         self._running.add(job)
         try:
@@ -246,7 +246,7 @@ class ToolCallExecutor:
         """
         before, now = self._revision, None
         with anyio.move_on_after(_LOOK_LONGEST, shield=True), suppress(Failure):
-            now = await self._kit.revision()
+            now = await self._config.revision()
         if now is None:
             return False
         self._revision = now
@@ -261,7 +261,7 @@ class ToolCallExecutor:
 
     async def report_silence(self) -> None:
         """Notify the person once of each tool that is silent for long, until cancelled."""
-        longest = self._kit.silence_longest
+        longest = self._config.silence_longest
         while True:
             await anyio.sleep(longest / 4)
             now = anyio.current_time()
@@ -269,7 +269,7 @@ class ToolCallExecutor:
                 is_silent = now - job.heard >= longest and not job.is_waiting
                 if is_silent and not job.is_reported:
                     job.is_reported = True
-                    limit = f"it is stopped after {self._kit.tool_longest:.0f}"
+                    limit = f"it is stopped after {self._config.tool_longest:.0f}"
                     words = f"{job.call_made.tool} has told nothing for {longest:.0f} seconds"
                     self._log.put(TurnNote(f"{words}; {limit}."))
 
@@ -311,16 +311,16 @@ _SAY_SOMETHING: Final = (
 class AgentTurn:
     """One turn of a conversation, from its prompt to its end."""
 
-    def __init__(self, kit: AgentConfig, log: ConversationLog, choice: ModelChoice) -> None:
+    def __init__(self, config: AgentConfig, log: ConversationLog, choice: ModelChoice) -> None:
         self.phase = LoopPhase.IDLE
         self.choice = choice
-        self._kit, self._log = kit, log
+        self._config, self._log = config, log
         self._questions, self._asked, self._waiting = PendingReplies(), 0, 0
-        self._calls = ToolCallExecutor(kit, log, self._inquire)
-        self._summarizer = Summarizer(kit, log)
-        self._purse = Budget(anyio.current_time())
-        self._specs = kit.specs
-        self._besides = len(kit.system) + len(msgspec.json.encode(self._specs))
+        self._calls = ToolCallExecutor(config, log, self._inquire)
+        self._summarizer = Summarizer(config, log)
+        self._budget = Budget(anyio.current_time())
+        self._specs = config.specs
+        self._besides = len(config.system) + len(msgspec.json.encode(self._specs))
         self._prompt: str | None = None
         self._compacts = False
         self._reply: Reply | None = None  # while it streams
@@ -379,7 +379,7 @@ class AgentTurn:
             else:
                 continue
             if now - since >= WAITING_TOLD:
-                self._log.outbox.show(TurnWaiting(what, now - since))
+                self._log.queue.show(TurnWaiting(what, now - since))
 
     async def _drive(self) -> None:
         event = LoopEvent.PROMPTED
@@ -400,7 +400,7 @@ class AgentTurn:
         if self._is_over or self._is_stopped:
             return False
         self._log.put(SteeringQueued(new_id(), text))
-        return await self._log.outbox.kept()
+        return await self._log.queue.kept()
 
     def answer(self, question: str, answer: str) -> bool:
         """Answer a question; False if it is not open."""
@@ -422,8 +422,8 @@ class AgentTurn:
     async def _prepare(self) -> LoopEvent:
         """Repair the history, append new input, and check whether a request is needed."""
         tree = self._log.tree
-        if mended := repairs(tree):
-            self._log.put(*mended, TurnNote(repair_notice(len(mended))))
+        if repaired := repairs(tree):
+            self._log.put(*repaired, TurnNote(repair_notice(len(repaired))))
         for id, text in tuple(tree.queued.items()):
             self._log.put(SteeringDequeued(id), self._entered(UserMessage(text, Origin.STEERING)))
             self._is_answered = False
@@ -437,7 +437,7 @@ class AgentTurn:
             return LoopEvent.TOO_LONG
         if self._is_answered:
             return LoopEvent.DONE
-        spent = self._purse.empty(self._kit.budget, now=anyio.current_time())
+        spent = self._budget.empty(self._config.budget, now=anyio.current_time())
         if spent is not None:
             raise spent
         if self._summarizer.is_needed(self.choice, besides=self._besides):
@@ -448,13 +448,13 @@ class AgentTurn:
 
     async def _request(self) -> LoopEvent:
         """Stream one answer, and append it when it is complete."""
-        self._kit.agreed(self.choice.provider)
-        self._purse.steps += 1
+        self._config.agreed(self.choice.provider)
+        self._budget.steps += 1
         said = tuple(self._log.tree.line.said)
-        prompt = ModelRequest(self._kit.system, said, self._specs)
+        prompt = ModelRequest(self._config.system, said, self._specs)
         self._reply = Reply(self._log)
         try:
-            answered = await self._reply.receive(self._kit.models, self.choice, prompt)
+            answered = await self._reply.receive(self._config.models, self.choice, prompt)
         except ContextTooLong:
             self._reply = None
             return LoopEvent.TOO_LONG
@@ -500,8 +500,8 @@ class AgentTurn:
     def _take(self, reply: Reply, answered: AnswerCompleted) -> None:
         message, tokens = answered.message, answered.tokens
         self._summarizer.relax()
-        spent = self._kit.paid(self.choice, tokens)
-        self._purse.pay(tokens, spent.cost_usd)
+        spent = self._config.paid(self.choice, tokens)
+        self._budget.pay(tokens, spent.cost_usd)
         entered: list[TurnItem] = [MessageAppended(reply.id, self._log.tree.head, message), spent]
         thought = "\n".join(each.text for each in message.thinking if each.text)
         if thought:
@@ -523,7 +523,7 @@ class AgentTurn:
 
     async def _compact(self) -> LoopEvent:
         """Summarize old messages; the next PREPARE checks whether that was enough."""
-        self._kit.agreed(self.choice.provider)
+        self._config.agreed(self.choice.provider)
         try:
             spent = await self._summarizer.compact(self.choice, besides=self._besides)
         except Failure as failure:
@@ -532,7 +532,7 @@ class AgentTurn:
             self._failure = failure
             return LoopEvent.TROUBLED
         self._compacts = False
-        self._purse.pay(spent.tokens, spent.cost_usd)
+        self._budget.pay(spent.tokens, spent.cost_usd)
         return LoopEvent.RESUMED
 
     async def _pause(self) -> LoopEvent:
@@ -553,13 +553,13 @@ class AgentTurn:
 
     async def _settle(self) -> LoopEvent:
         """End the turn: stop processes, append a partial answer, repair open calls."""
-        await self._kit.clear()
+        await self._config.clear()
         # The person saw the partial answer, so the conversation must contain it.
         if self._is_stopped and self._reply is not None and self._reply.text.strip():
             text = f"{self._reply.text}\n\n{ABORTED}"
             self._log.enter(ModelMessage(text), ModelText(self._reply.id, text), id=self._reply.id)
-        if mended := repairs(self._log.tree, is_aborted=self._is_stopped):
-            self._log.put(*mended, TurnNote(repair_notice(len(mended))))
+        if repaired := repairs(self._log.tree, is_aborted=self._is_stopped):
+            self._log.put(*repaired, TurnNote(repair_notice(len(repaired))))
         return LoopEvent.SETTLED
 
     async def _inquire(self, asking: TurnQuestion) -> str:
@@ -589,7 +589,7 @@ class AgentTurn:
             self.choice,
             Tokens(tree.input, tree.cached, tree.output),
             tokens.input + tokens.output,
-            self._kit.models.window(self.choice),
+            self._config.models.window(self.choice),
             tree.cost_usd,
         )
 

@@ -215,26 +215,26 @@ class TurnQueue:
 class ConversationLog:
     """Emits the records and events of one turn; used by one task at a time."""
 
-    def __init__(self, tree: ConversationTree, outbox: TurnQueue, veil: KeyRedactor) -> None:
-        self.tree, self.outbox = tree, outbox
-        self._veil = veil
+    def __init__(self, tree: ConversationTree, queue: TurnQueue, redactor: KeyRedactor) -> None:
+        self.tree, self.queue = tree, queue
+        self._redactor = redactor
 
     def put(self, *told: TurnItem) -> None:
         """Redact and normalize items, apply records to the tree, and queue all of it.
 
         Texts are valid Unicode afterwards, whatever a tool returned.
         """
-        clean = [self._veil.over(writable(each)) for each in told]
+        clean = [self._redactor.over(writable(each)) for each in told]
         for each in clean:
             if isinstance(each, ConversationRecord):
                 self.tree.take(each)
-        self.outbox.put(*clean)
+        self.queue.put(*clean)
 
     def show(self, piece: TurnDelta) -> None:
         """Queue a delta, or drop it if the reader is too far behind."""
         piece = TurnDelta(piece.item, piece.sort, well_formed(piece.text))
-        if (clean := self._veil.over_piece(piece)).text:
-            self.outbox.show(clean)
+        if (clean := self._redactor.over_piece(piece)).text:
+            self.queue.show(clean)
 
     def enter(self, message: AnyMessage, *news: AnyTurnEvent, id: str | None = None) -> None:
         """Append a message to the head, and make it the head."""
@@ -242,7 +242,7 @@ class ConversationLog:
 
     async def kept(self) -> None:
         """Wait until everything emitted so far is recorded; forever if the reader has gone."""
-        if not await self.outbox.kept():
+        if not await self.queue.kept():
             # The reader has gone, so the turn is about to be cancelled. Returning would let it act
             # on records that are not durable.
             await anyio.sleep_forever()

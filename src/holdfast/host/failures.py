@@ -56,7 +56,7 @@ class QuestionGone(
     Failure,
     code="HOST_QUESTION_GONE",
     kind=Kind.STALE,
-    title="Nobody waits for this answer",
+    title="The question is no longer open",
     user_message="The question has been answered, or the turn that it was asked in is over.",
 ):
     """An answer comes to a question that is not open."""
@@ -133,8 +133,8 @@ class LeaseOutdated(
     Failure,
     code="HOST_LEASE_OUTDATED",
     kind=Kind.STALE,
-    title="Somebody else has taken over",
-    user_message="This session is led by somebody with a newer lease ({newest}, yours is {given}).",
+    title="Another client has taken over",
+    user_message="Another client leads this session by a newer lease ({newest}; yours is {given}).",
 ):
     """A caller with an older lease wants to lead."""
 
@@ -147,7 +147,7 @@ class NotLeading(
     code="HOST_NOT_LEADING",
     kind=Kind.DENIED,
     title="Only watching",
-    user_message="Whoever watches a session cannot lead it. Attach as its leader first.",
+    user_message="This client only watches the session. Attach as its leader first.",
 ):
     """A caller that has not attached as leader wants something done."""
 

@@ -65,7 +65,7 @@ class SessionJournal:
         self._journal = journal
         self._commit = GroupCommit(journal, run=run)
         self._tail = JournalTail()
-        self._stirred = anyio.Event()
+        self._changed = anyio.Event()
         self.session = self._kept = fold(SessionState(), map(_read, journal.read()))
         self._writing: list[_PendingWrite] = []  # not durable yet, oldest first
         # Durable but not applied, by first sequence number.
@@ -129,7 +129,7 @@ class SessionJournal:
         with anyio.CancelScope(shield=True):
             last = await self._arrival(writing)
             while self._taken < last:  # earlier writes are durable, but may not be applied yet
-                await self.stirred()
+                await self.changed()
         return last
 
     async def _arrival(self, writing: _PendingWrite) -> int:
@@ -140,7 +140,7 @@ class SessionJournal:
             self._writing.remove(writing)
             others = (each for other in self._writing for each in other.records)
             self.session = fold(self._kept, others)
-            self.stir()
+            self.notify()
             raise
         self._arrived[cursor.sequence - len(writing.records) + 1] = writing
         self._take_up()
@@ -158,7 +158,7 @@ class SessionJournal:
             self._tail.add(first, map(msgspec.json.encode, writing.records))
         if not self._writing:
             self.session = self._kept
-        self.stir()
+        self.notify()
 
     async def follow(self, after: int) -> AsyncGenerator[list[JournalLine]]:
         """Yield records after a sequence number in pages: first existing ones, then new ones."""
@@ -173,16 +173,16 @@ class SessionJournal:
                     after = old[-1].seq
                     await anyio.lowlevel.checkpoint()
             else:
-                await self.stirred()
+                await self.changed()
 
-    def stir(self) -> None:
+    def notify(self) -> None:
         """Wake all tasks that wait for a change."""
-        self._stirred.set()
-        self._stirred = anyio.Event()
+        self._changed.set()
+        self._changed = anyio.Event()
 
-    async def stirred(self) -> None:
+    async def changed(self) -> None:
         """Wait for the next change."""
-        await self._stirred.wait()
+        await self._changed.wait()
 
     def close(self) -> None:
         """Release the lock."""

@@ -99,8 +99,8 @@ class HostListener(Protocol):
 class HostService:
     """The clients of a host; broadcasts what is not recorded."""
 
-    def __init__(self, book: SessionJournal, clock: Clock) -> None:
-        self.book = book
+    def __init__(self, journal: SessionJournal, clock: Clock) -> None:
+        self.journal = journal
         self.clock = clock
         self.trouble: Failure | None = None
         self._watching: set[ClientSession] = set()
@@ -129,7 +129,7 @@ class HostService:
     async def farewell(self) -> None:
         """Wait, for a limited time, until every watching client has all records."""
         with anyio.move_on_after(_FAREWELL_LONGEST):
-            while any(visit.told < self.book.seq for visit in self._watching):
+            while any(client.told < self.journal.seq for client in self._watching):
                 self._told = anyio.Event()
                 await self._told.wait()
 
@@ -139,30 +139,30 @@ class HostService:
 
     def show(self, deltas: Sequence[Delta]) -> None:
         """Send deltas to all watching clients that keep up."""
-        for visit in self._watching:
-            visit.show(DELTAS, deltas)
+        for client in self._watching:
+            client.show(DELTAS, deltas)
 
     def complain(self, failure: Failure | None) -> None:
         """Tell all watching clients why the journal cannot be written, or that it can again."""
         self.trouble = failure
-        for visit in self._watching:
-            visit.show(TROUBLE, JournalTrouble(to_wire(failure) if failure else None))
+        for client in self._watching:
+            client.show(TROUBLE, JournalTrouble(to_wire(failure) if failure else None))
 
-    def enter(self, visit: ClientSession) -> None:
+    def enter(self, client: ClientSession) -> None:
         """Add a watching client."""
-        self._watching.add(visit)
+        self._watching.add(client)
 
-    def leave(self, visit: ClientSession) -> None:
+    def leave(self, client: ClientSession) -> None:
         """Remove a watching client."""
-        self._watching.discard(visit)
+        self._watching.discard(client)
         self.tell()
 
 
 class ClientSession:
     """One connection of a client."""
 
-    def __init__(self, reception: HostService, turns: SessionTurns) -> None:
-        self._reception, self._book, self._turns = reception, reception.book, turns
+    def __init__(self, service: HostService, turns: SessionTurns) -> None:
+        self._service, self._journal, self._turns = service, service.journal, turns
         self.told: int  # last sequence number sent; set by `watch`
         self._role: ClientRole | None = None
         self._generation = 0  # of this client's lease
@@ -170,7 +170,7 @@ class ClientSession:
         self._tasks: TaskGroup
         self._watching = anyio.CancelScope()
         self._shown: list[tuple[str, object]] = []
-        self._stirred = anyio.Event()
+        self._changed = anyio.Event()
 
     async def attend(self, transport: Transport) -> None:
         """Serve the connection until it ends."""
@@ -194,23 +194,23 @@ class ClientSession:
             async with connection as self._connection, background_tasks() as self._tasks:
                 await connection.wait_ended()
         finally:
-            self._reception.leave(self)
+            self._service.leave(self)
 
     def show(self, method: str, what: object) -> None:
         """Queue a notification, or drop it if the client is slow."""
         if len(self._shown) < _SHOWN_MAX or method == TROUBLE:
             self._shown.append((method, what))
-            self._stirred.set()
+            self._changed.set()
 
     async def _attach(self, params: AttachParams) -> SessionStatus:
         """Attach as leader or watcher."""
         if params.role is ClientRole.LEAD:
             generation = params.generation
             if generation is None:
-                generation = self._book.session.generation
-            records = lead(self._book.session, generation)
+                generation = self._journal.session.generation
+            records = lead(self._journal.session, generation)
             if records:
-                await self._book.write(*records)
+                await self._journal.write(*records)
             self._generation = generation
         self._role = params.role
         return self._standing()
@@ -225,31 +225,31 @@ class ClientSession:
         self._watching = anyio.CancelScope()
         self.told = params.after
         self._tasks.start_soon(self._tell, params, self._watching)
-        self._reception.enter(self)
-        if self._reception.trouble is not None:
-            self.show(TROUBLE, JournalTrouble(to_wire(self._reception.trouble)))
-        return Acknowledgement(self._book.seq)
+        self._service.enter(self)
+        if self._service.trouble is not None:
+            self.show(TROUBLE, JournalTrouble(to_wire(self._service.trouble)))
+        return Acknowledgement(self._journal.seq)
 
     async def _commanded(self, command: HostCommand) -> Acknowledgement:
         self._check_leading()
         if isinstance(command, PromptCommand):
             self._turns.check(command.how)
         while True:
-            records = decide(self._book.session, command, at_ms=self._now())
+            records = decide(self._journal.session, command, at_ms=self._now())
             if records:
-                return Acknowledgement(await self._book.write(*records))
-            if command.id in self._book.kept.commands:
-                return Acknowledgement(self._book.seq)
+                return Acknowledgement(await self._journal.write(*records))
+            if command.id in self._journal.kept.commands:
+                return Acknowledgement(self._journal.seq)
             # A repeated command whose first write is still pending: wait, since the response means
             # durable.
-            await self._book.stirred()
+            await self._journal.changed()
 
     async def _steer(self, command: SteerCommand) -> Acknowledgement:
         """Steer the running turn; if it accepts no input, the text is queued as a prompt."""
         self._check_leading()
-        if command.id not in self._book.kept.commands:
+        if command.id not in self._journal.kept.commands:
             # Raises if the command is not valid.
-            decide(self._book.session, command, at_ms=self._now())
+            decide(self._journal.session, command, at_ms=self._now())
             await self._turns.steer(command)
         return await self._commanded(command)
 
@@ -261,11 +261,11 @@ class ClientSession:
                 tasks.start_soon(self._tell_shown)
 
     async def _tell_records(self, params: WatchParams) -> None:
-        async with aclosing(self._book.follow(params.after)) as pages:
+        async with aclosing(self._journal.follow(params.after)) as pages:
             async for page in pages:
                 await self._connection.notify(RECORDS, _told(params.number, page))
                 self.told = page[-1].seq
-                self._reception.tell()
+                self._service.tell()
 
     async def _tell_shown(self) -> None:
         while True:
@@ -273,18 +273,18 @@ class ClientSession:
             for method, what in shown:
                 await self._connection.notify(method, what)
             if not self._shown:
-                self._stirred = anyio.Event()
-                await self._stirred.wait()
+                self._changed = anyio.Event()
+                await self._changed.wait()
 
     def _check_leading(self) -> None:
         if self._role is not ClientRole.LEAD:
             raise NotLeading()
-        newest = self._book.session.generation
+        newest = self._journal.session.generation
         if self._generation < newest:  # it may not know yet that it was replaced
             raise LeaseOutdated(given=self._generation, newest=newest)
 
     def _standing(self) -> SessionStatus:
-        session = self._book.session
+        session = self._journal.session
         return SessionStatus(
             session=session.id,
             project=session.project,
@@ -294,7 +294,7 @@ class ClientSession:
             attempt=session.attempt,
             turn=session.turn,
             waiting=len(session.waiting),
-            seq=self._book.seq,
+            seq=self._journal.seq,
             questions=session.questions,
             used=session.used,
             failure=session.failure,
@@ -303,10 +303,10 @@ class ClientSession:
     def _pulse(self) -> LoopHealth:
         awaiting = self._turns.awaiting
         what, seconds = ("", 0.0) if awaiting is None else awaiting
-        return LoopHealth(self._turns.idle_for, self._book.writing_for, what, seconds)
+        return LoopHealth(self._turns.idle_for, self._journal.writing_for, what, seconds)
 
     def _now(self) -> int:
-        return int(self._reception.clock.now() * 1000)
+        return int(self._service.clock.now() * 1000)
 
 
 def _told(number: int, lines: list[JournalLine]) -> msgspec.Raw:
@@ -322,7 +322,7 @@ _LOOK_AGAIN: Final = 2.0
 _ROOM_BYTES: Final = 64 * 1024
 
 
-async def watch_disk_space(directory: Path, reception: HostService) -> None:
+async def watch_disk_space(directory: Path, service: HostService) -> None:
     """Report a full disk to all clients until cancelled.
 
     While the exec-server has no space, output of the agent stays in its pipe. So the host receives
@@ -332,11 +332,11 @@ async def watch_disk_space(directory: Path, reception: HostService) -> None:
     while True:
         await anyio.sleep(_LOOK_AGAIN)
         is_full = not has_disk_space(directory)
-        if is_full and reception.trouble is None:
-            reception.complain(DiskFull(path=str(directory)))
+        if is_full and service.trouble is None:
+            service.complain(DiskFull(path=str(directory)))
             is_told = True
         elif is_told and not is_full:
-            reception.complain(None)
+            service.complain(None)
             is_told = False
 
 
@@ -399,7 +399,7 @@ class HostConfig:
 async def run_host(
     order: HostConfig,
     runner: TurnRunner,
-    workshop: SessionDraft,
+    draft: SessionDraft,
     *,
     disk: Disk | None = None,
     clock: Clock | None = None,
@@ -408,67 +408,69 @@ async def run_host(
     clock = clock or SystemClock()
     with WriterThread() as thread:
         path = order.directory / JOURNAL
-        book = SessionJournal.open(disk or SystemDisk(), path, name=order.session, run=thread.start)
+        journal = SessionJournal.open(
+            disk or SystemDisk(), path, name=order.session, run=thread.start
+        )
         try:
             server = await listen(order.socket)
             try:
-                await serve_session(order, book, server, runner, workshop, clock)
+                await serve_session(order, journal, server, runner, draft, clock)
             finally:
                 with anyio.CancelScope(shield=True):
                     await server.aclose()
         finally:
-            book.close()
+            journal.close()
 
 
 async def serve_session(
     order: HostConfig,
-    book: SessionJournal,
+    journal: SessionJournal,
     server: HostListener,
     runner: TurnRunner,
-    workshop: SessionDraft,
+    draft: SessionDraft,
     clock: Clock,
 ) -> None:
     """Serve a session on an open journal and listener, until it is closed or idle."""
-    reception = HostService(book, clock)
+    service = HostService(journal, clock)
     turns = SessionTurns(
-        book=book,
+        journal=journal,
         runner=runner,
-        workshop=workshop,
+        draft=draft,
         clock=clock,
-        told=reception.show,
-        troubled=reception.complain,
+        told=service.show,
+        troubled=service.complain,
         answer_longest=order.answer_longest,
         end_earlier=order.end_earlier,
         stopped_by=order.stopped_by,
     )
     async with background_tasks() as tasks:
         # First, so that clients can already see a full disk that blocks the first record.
-        tasks.start_soon(reception.serve, server, turns)
-        tasks.start_soon(watch_disk_space, order.directory, reception)
-        await turns.keep(lambda: _first_words(order, book, int(clock.now() * 1000)))
-        tasks.start_soon(_leave_if_idle, book, reception, tasks.cancel_scope)
+        tasks.start_soon(service.serve, server, turns)
+        tasks.start_soon(watch_disk_space, order.directory, service)
+        await turns.keep(lambda: _first_words(order, journal, int(clock.now() * 1000)))
+        tasks.start_soon(_leave_if_idle, journal, service, tasks.cancel_scope)
         await turns.run()
-        await reception.farewell()
+        await service.farewell()
 
 
-def _first_words(order: HostConfig, book: SessionJournal, at_ms: int) -> tuple[AnyRecord, ...]:
-    records: tuple[AnyRecord, ...] = resumed(book.session, at_ms=at_ms, reason=order.reason)
-    if (damage := book.damage) is not None:
+def _first_words(order: HostConfig, journal: SessionJournal, at_ms: int) -> tuple[AnyRecord, ...]:
+    records: tuple[AnyRecord, ...] = resumed(journal.session, at_ms=at_ms, reason=order.reason)
+    if (damage := journal.damage) is not None:
         told = NoticeIssued(damage.user_message, to_wire(damage.stamped(at_ms / 1000)))
-        records = (*records, EventRecorded(book.session.turn, told))
-    if book.session.id:
+        records = (*records, EventRecorded(journal.session.turn, told))
+    if journal.session.id:
         return records
     # The journal is new, or power failed while its first records were written.
     return (SessionOpened(order.session, order.project, order.draft, order.runner, at_ms), *records)
 
 
 async def _leave_if_idle(
-    book: SessionJournal, reception: HostService, scope: anyio.CancelScope
+    journal: SessionJournal, service: HostService, scope: anyio.CancelScope
 ) -> None:
     """Cancel the host when it has been idle and without clients for IDLE_LONGEST seconds."""
     idle = 0.0
     while idle < IDLE_LONGEST:
         await anyio.sleep(_RUNNER_POLL)
-        is_idle = book.session.phase is SessionPhase.IDLE and not reception.is_visited
-        idle = idle + _RUNNER_POLL if is_idle and not book.session.waiting else 0.0
+        is_idle = journal.session.phase is SessionPhase.IDLE and not service.is_visited
+        idle = idle + _RUNNER_POLL if is_idle and not journal.session.waiting else 0.0
     scope.cancel()

@@ -197,7 +197,7 @@ class HostSupervisor:
         self._heard: list[SupervisionEvent | HostGone | SessionClosed] = []
         self._call: HostClient | None = None
         self._gone: HostGone | SessionClosed | None = None
-        self._stirred = anyio.Event()
+        self._changed = anyio.Event()
         self._watched = PingState()
         self._awaited = WaitingSeen("")
         self._tasks: TaskGroup
@@ -233,7 +233,7 @@ class HostSupervisor:
                     return self._seen
                 if self._gone is not None:
                     raise copy(self._gone)
-                await self._stirred.wait()
+                await self._changed.wait()
             with suppress(RequestTimedOut, *_LOST):
                 return await self._call.command(command)
             await anyio.sleep(_DIAL_AGAIN)
@@ -243,7 +243,7 @@ class HostSupervisor:
         await self._reach.end(self._socket)
         self._starts.clear()
         self._gone, self._is_ended = None, False
-        self._stir()
+        self._notify()
 
     async def attend(self) -> None:
         """Stay connected until cancelled."""
@@ -263,17 +263,17 @@ class HostSupervisor:
             except (HostGone, SessionClosed) as gone:
                 self._gone = gone
                 await self._inbox.put((gone,))
-                self._stir()
+                self._notify()
                 await self._wait_wanted()
 
     async def _wait_wanted(self) -> None:
         while self._gone is not None:
-            await self._stirred.wait()
+            await self._changed.wait()
 
     async def _sit(self, call: HostClient) -> None:
         """Deliver events until the connection ends."""
         self._call = call
-        self._stir()
+        self._notify()
         try:
             await self._judge(PingState())
             await self._inbox.put((Reconnected(call.standing.attempt),))
@@ -392,9 +392,9 @@ class HostSupervisor:
         transport = await self._reach.connect(self._socket)
         return await stack.enter_async_context(attach_host(transport, role=self._role))
 
-    def _stir(self) -> None:
-        self._stirred.set()
-        self._stirred = anyio.Event()
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
 
 
 async def _tell_end(ended: WaitEnded, is_over: anyio.Event, scope: anyio.CancelScope) -> None:

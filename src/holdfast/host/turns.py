@@ -8,7 +8,7 @@ A prompt, an abort, an answer or a close is first a record, then an effect.
 Invariants:
 
 - Nothing acts on a record that is not durable; while the disk is full, the turn stands still
-  and clients are told why (`keep`).
+  and clients receive the reason (`keep`).
 - A turn is closed exactly once. A turn that the previous host left open is closed first; if
   its publication had begun, that is completed under the same key.
 - Agents of previous hosts are ended before a turn is reported as over: they would go on to
@@ -106,15 +106,15 @@ _decoder: msgspec.json.Decoder[AnyRecord] = msgspec.json.Decoder(AnyRecord)
 
 def forgotten_notice(unknown: SessionUnknown) -> NoticeIssued:
     """Return the notice for the person."""
-    text = "The agent no longer knows this conversation. It is told again what was said."
+    text = "The agent no longer knows this conversation. It receives the earlier messages again."
     return NoticeIssued(text, to_wire(unknown))
 
 
-async def recalled(book: SessionJournal, prompted: PromptQueued) -> str:
+async def recalled(journal: SessionJournal, prompted: PromptQueued) -> str:
     """Return the prompt for a runner that has lost the conversation."""
     records: list[AnyRecord] = []
-    last = book.seq
-    async with aclosing(book.follow(0)) as pages:
+    last = journal.seq
+    async with aclosing(journal.follow(0)) as pages:
         async for page in pages:
             records += [_decoder.decode(line.data) for line in page]
             if page[-1].seq >= last:
@@ -176,9 +176,9 @@ class SessionTurns:
     def __init__(  # noqa: PLR0913  # only the host makes one, all by keyword
         self,
         *,
-        book: SessionJournal,
+        journal: SessionJournal,
         runner: TurnRunner,
-        workshop: SessionDraft,
+        draft: SessionDraft,
         clock: Clock,
         told: ShowDeltas,
         troubled: ReportTrouble,
@@ -186,13 +186,13 @@ class SessionTurns:
         end_earlier: EndOrphans = no_orphans,
         stopped_by: Callable[[int], str] = lambda _: "",
     ) -> None:
-        self._book = book
+        self._journal = journal
         self._runner = runner
-        self._workshop, self._clock = workshop, clock
+        self._draft, self._clock = draft, clock
         self._told, self._troubled = told, troubled
         self._answer_longest = answer_longest
         self._end_earlier, self._stopped_by = end_earlier, stopped_by
-        self._talk: Conversation | None = None
+        self._conversation: Conversation | None = None
         self._stack = AsyncExitStack()
         self._is_begun = False  # the running turn has had effects
         self._tasks: TaskGroup | None = None  # while `run` is active
@@ -203,7 +203,7 @@ class SessionTurns:
     @property
     def idle_for(self) -> float:
         """Seconds since the last event of the running turn; 0 if none runs."""
-        is_busy = self._book.session.is_running and not self._book.session.questions
+        is_busy = self._journal.session.is_running and not self._journal.session.questions
         return anyio.current_time() - self._progressed if is_busy else 0.0
 
     @property
@@ -217,18 +217,18 @@ class SessionTurns:
         """Close a turn that was left open, then run queued prompts until the session closes."""
         # The stack is left first, so that conversations end before the tasks around them.
         async with background_tasks() as self._tasks, self._stack:
-            if self._book.kept.attempt > 1:
+            if self._journal.kept.attempt > 1:
                 await self._end_agents()
-            if self._book.kept.is_running:
+            if self._journal.kept.is_running:
                 await self._end_left()
-            while not self._book.kept.is_closed:
-                begun = next_turn(self._book.kept, at_ms=self._now())
-                if begun is None or not _if_wanted(self._book, begun):
-                    await self._book.stirred()
+            while not self._journal.kept.is_closed:
+                begun = next_turn(self._journal.kept, at_ms=self._now())
+                if begun is None or not _if_wanted(self._journal, begun):
+                    await self._journal.changed()
                     continue
-                prompted = self._book.kept.waiting[0]
-                await self.keep(partial(_if_wanted, self._book, begun))
-                if self._book.kept.turn == begun.turn:
+                prompted = self._journal.kept.waiting[0]
+                await self.keep(partial(_if_wanted, self._journal, begun))
+                if self._journal.kept.turn == begun.turn:
                     await self._take(prompted)
 
     def check(self, how: Mapping[str, str]) -> None:
@@ -247,7 +247,7 @@ class SessionTurns:
             self._steering.add(command.id)
             self._tasks.start_soon(self._steer, command)
         while command.id in self._steering:
-            await self._book.stirred()
+            await self._journal.changed()
 
     async def keep(self, decided: Callable[[], Sequence[AnyRecord]]) -> None:
         """Write records, and retry while the disk is full.
@@ -258,7 +258,7 @@ class SessionTurns:
         is_troubled = False
         while records := decided():
             try:
-                await self._book.write(*records)
+                await self._journal.write(*records)
                 break
             except Failure as failure:
                 if not failure.retryable:
@@ -270,30 +270,30 @@ class SessionTurns:
             self._troubled(None)
 
     async def _steer(self, command: SteerCommand) -> None:
-        talk, is_taken = self._talk, False
+        conversation, is_taken = self._conversation, False
         try:
             with suppress(Failure):  # a failed write leaves the command to the caller's retry
-                if talk is not None and command.id not in self._book.session.commands:
-                    is_taken = await talk.steer(command.text)
-                is_new = decide(self._book.session, command, at_ms=self._now())
+                if conversation is not None and command.id not in self._journal.session.commands:
+                    is_taken = await conversation.steer(command.text)
+                is_new = decide(self._journal.session, command, at_ms=self._now())
                 if is_new and not is_taken:
-                    await self._book.write(*is_new)
+                    await self._journal.write(*is_new)
             if is_taken:
                 await self._keep(
-                    SteeringAccepted(command.id, self._book.session.turn, command.text)
+                    SteeringAccepted(command.id, self._journal.session.turn, command.text)
                 )
         finally:
             self._steering.discard(command.id)
-            self._book.stir()
+            self._journal.notify()
 
     async def _take(self, prompted: PromptQueued) -> None:
         turn, ended = prompted.turn, TurnEnded(TurnEnding.FAILED)
         made: DraftRevision | None = None
         try:
             with boundary("host.turn"):
-                await self._workshop.prepare()
+                await self._draft.prepare()
                 ended = await self._perform(prompted)
-                made = await self._workshop.revise(f"turn {turn}")
+                made = await self._draft.revise(f"turn {turn}")
                 if made is not None:
                     await self._keep(RevisionRecorded(turn, made.revision, made.checkpoint))
         except Failure as failure:
@@ -304,7 +304,7 @@ class SessionTurns:
             # After a failure the state of the agent is unknown: the next turn starts another one.
             await self._hang_up()
         elif prompted.is_in_place and ended.ending is TurnEnding.COMPLETED:
-            await self._keep(PublicationStarted(turn, f"{self._book.kept.id}/{turn}"))
+            await self._keep(PublicationStarted(turn, f"{self._journal.kept.id}/{turn}"))
         await self._close(turn, ended, made)
 
     async def _end_agents(self) -> None:
@@ -317,11 +317,11 @@ class SessionTurns:
             left = await self._end_earlier()
         if left:
             text = f"These processes of an earlier agent could not be ended: {'; '.join(left)}"
-            await self._keep(EventRecorded(self._book.kept.turn, NoticeIssued(text)))
+            await self._keep(EventRecorded(self._journal.kept.turn, NoticeIssued(text)))
 
     async def _end_left(self) -> None:
         """Close the turn that the previous host left; complete its publication if it had begun."""
-        left = self._book.kept
+        left = self._journal.kept
         ended = TurnEnded(TurnEnding.COMPLETED)
         if not left.is_done:
             crashed = HostCrashed(session=left.id, turn=left.turn, reason=left.reason)
@@ -331,7 +331,7 @@ class SessionTurns:
 
     def _stopped(self) -> TurnEnded | None:
         """Return the ending of a turn that `holdfast stop` interrupted."""
-        turn = self._book.kept
+        turn = self._journal.kept
         by = self._stopped_by(turn.turn_at_ms)
         if not by:
             return None
@@ -339,22 +339,22 @@ class SessionTurns:
         return TurnEnded(TurnEnding.INTERRUPTED, self._told_of(stopped.during("host.turn")))
 
     async def _close(self, turn: int, ended: TurnEnded, made: DraftRevision | None) -> None:
-        if self._book.kept.publishing is not None:
-            ended = await self._publish(turn, self._book.kept.publishing, ended)
+        if self._journal.kept.publishing is not None:
+            ended = await self._publish(turn, self._journal.kept.publishing, ended)
         records: list[AnyRecord] = []
-        if self._book.session.tools:
-            records.append(ToolsRepaired(turn, self._book.session.tools))
+        if self._journal.session.tools:
+            records.append(ToolsRepaired(turn, self._journal.session.tools))
         closed = TurnClosed(turn, ended.ending, self._now(), ended.failure)
         # A report is a convenience: the journal has everything that it would say.
         with suppress(Failure), boundary("host.report"):
-            closed = replace(closed, report=await self._workshop.report(closed, made))
+            closed = replace(closed, report=await self._draft.report(closed, made))
         await self._keep(*records, closed)
 
     async def _publish(self, turn: int, key: str, ended: TurnEnded) -> TurnEnded:
         """Publish the draft; a failure becomes part of the turn's end."""
         try:
             with boundary("host.publish"):
-                done = await self._workshop.publish(key)
+                done = await self._draft.publish(key)
         except Failure as failure:
             return replace(ended, failure=self._told_of(failure))
         await self._keep(PublicationRecorded(turn, done.paths, done.checkpoint))
@@ -362,7 +362,7 @@ class SessionTurns:
 
     async def _perform(self, prompted: PromptQueued) -> TurnEnded:
         """Run a turn; if the agent exited since the last turn, once more with a new one."""
-        is_used = self._talk is not None
+        is_used = self._conversation is not None
         ended = await self._converse(prompted)
         if is_used and not self._is_begun and _has_ended(ended):
             await self._hang_up()
@@ -373,37 +373,37 @@ class SessionTurns:
         self._progressed = anyio.current_time()
         self._is_begun = False
         self._awaiting = None
-        text, talk = await self._meet(prompted)
+        text, conversation = await self._meet(prompted)
         if self._is_unwanted:
             return TurnEnded(TurnEnding.INTERRUPTED)
-        turn = talk.take_turn(text, prompted.how)
+        turn = conversation.take_turn(text, prompted.how)
         async with background_tasks() as tasks, aclosing(turn) as batches:
-            tasks.start_soon(self._end_if_unwanted, talk)
+            tasks.start_soon(self._end_if_unwanted, conversation)
             async for batch in batches:
                 self._progressed = anyio.current_time()
-                ended = await self._heed(prompted.turn, batch, talk, tasks)
+                ended = await self._record_events(prompted.turn, batch, conversation, tasks)
                 if ended is not None:
                     return ended
         raise AssertionError("a turn tells its end")
 
     async def _meet(self, prompted: PromptQueued) -> tuple[str, Conversation]:
         """Return the prompt and a conversation, restored if the runner has lost it."""
-        text, session = prompted.text, self._book.session.runner_session
-        if self._talk is None:
+        text, session = prompted.text, self._journal.session.runner_session
+        if self._conversation is None:
             try:
-                self._talk = await self._begin(session)
+                self._conversation = await self._begin(session)
             except SessionUnknown as unknown:
-                self._talk = await self._begin(None)
+                self._conversation = await self._begin(None)
                 await self._keep(EventRecorded(prompted.turn, forgotten_notice(unknown)))
-                text = await recalled(self._book, prompted)
-        return text, self._talk
+                text = await recalled(self._journal, prompted)
+        return text, self._conversation
 
     async def _begin(self, session: str | None) -> Conversation:
-        conversation = self._runner.converse(session, self._book.remembered)
+        conversation = self._runner.converse(session, self._journal.remembered)
         return await self._stack.enter_async_context(conversation)
 
-    async def _heed(
-        self, turn: int, batch: Sequence[AnyEvent], talk: Conversation, tasks: TaskGroup
+    async def _record_events(
+        self, turn: int, batch: Sequence[AnyEvent], conversation: Conversation, tasks: TaskGroup
     ) -> TurnEnded | None:
         if deltas := [each for each in batch if isinstance(each, Delta)]:
             self._told(deltas)
@@ -414,54 +414,54 @@ class SessionTurns:
             await self._keep(*(EventRecorded(turn, each) for each in kept))
         for each in kept:
             if isinstance(each, QuestionAsked):
-                tasks.start_soon(self._await_answer, each, talk)
+                tasks.start_soon(self._await_answer, each, conversation)
         return next((each for each in batch if isinstance(each, TurnEnded)), None)
 
     @property
     def _is_unwanted(self) -> bool:
-        return self._book.kept.is_aborting or self._book.kept.is_closed
+        return self._journal.kept.is_aborting or self._journal.kept.is_closed
 
-    async def _end_if_unwanted(self, talk: Conversation) -> None:
+    async def _end_if_unwanted(self, conversation: Conversation) -> None:
         """Interrupt the turn when it is aborted, repeatedly until it ends."""
         while not self._is_unwanted:
-            await self._book.stirred()
+            await self._journal.changed()
         while True:
             with suppress(Failure):  # the turn itself reports failures
-                await talk.interrupt()
+                await conversation.interrupt()
             await anyio.sleep(_INSIST)
 
-    async def _await_answer(self, asked: QuestionAsked, talk: Conversation) -> None:
+    async def _await_answer(self, asked: QuestionAsked, conversation: Conversation) -> None:
         """Pass on the answer once it is durable; after the timeout, refuse."""
         with anyio.move_on_after(self._answer_longest):
-            while asked in self._book.kept.questions:
-                await self._book.stirred()
+            while asked in self._journal.kept.questions:
+                await self._journal.changed()
         refused = (QuestionAnswered(asked.question, asked.refusal, AnswerSource.NOBODY),)
-        while asked in self._book.kept.questions:
-            await self.keep(lambda: refused if asked in self._book.session.questions else ())
-            if asked in self._book.kept.questions:
-                await self._book.stirred()  # an answer is being written
+        while asked in self._journal.kept.questions:
+            await self.keep(lambda: refused if asked in self._journal.session.questions else ())
+            if asked in self._journal.kept.questions:
+                await self._journal.changed()  # an answer is being written
         with suppress(Failure):  # the turn itself reports failures
-            await talk.answer(asked.question, self._book.kept.answers[asked.question])
+            await conversation.answer(asked.question, self._journal.kept.answers[asked.question])
 
     async def _keep(self, *records: AnyRecord) -> None:
         await self.keep(lambda: records)
 
     def _told_of(self, failure: Failure) -> dict[str, object]:
         """Encode a failure with session, runner and time."""
-        ids = Ids(session_id=self._book.kept.id, runner_type=self._book.kept.runner)
+        ids = Ids(session_id=self._journal.kept.id, runner_type=self._journal.kept.runner)
         return to_wire(failure.about(ids).stamped(self._clock.now()))
 
     async def _hang_up(self) -> None:
-        self._talk = None
+        self._conversation = None
         await self._stack.aclose()
 
     def _now(self) -> int:
         return int(self._clock.now() * 1000)
 
 
-def _if_wanted(book: SessionJournal, begun: TurnBegun) -> tuple[TurnBegun, ...]:
+def _if_wanted(journal: SessionJournal, begun: TurnBegun) -> tuple[TurnBegun, ...]:
     """Return the record that begins a turn, unless its withdrawal is being written."""
-    return (begun,) if any(each.turn == begun.turn for each in book.session.waiting) else ()
+    return (begun,) if any(each.turn == begun.turn for each in journal.session.waiting) else ()
 
 
 def _has_ended(ended: TurnEnded) -> bool:

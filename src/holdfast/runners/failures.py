@@ -85,7 +85,7 @@ class ScenarioInvalid(
     Failure,
     code="REHEARSAL_SCENARIO_INVALID",
     kind=Kind.MISCONFIGURED,
-    title="The scenario makes no sense",
+    title="The scenario is not valid",
     user_message="{name}: {problem}.",
 ):
     """The scenario file is not valid."""

@@ -2,7 +2,7 @@
 
 Codex adds the settings of a thread to those of its own files, table by table: a server whose name
 is in both would get the variables of one and the command of the other. So the name of a server that
-Codex has already is not used again, and the person is told.
+Codex has already is not used again, and a notice says so.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class MemoryRunner:
         self.begun = 0
         self.conversations = 0
         self.forgets = False  # conversations, when they end
-        self._stirred = anyio.Event()
+        self._changed = anyio.Event()
         self._is_interrupted = False
 
     async def health(self) -> RunnerHealth:
@@ -96,19 +96,19 @@ class MemoryRunner:
         """Accept the first answer to each question."""
         is_first = question not in self.answers
         self.answers.setdefault(question, answer)
-        self._stir()
+        self._notify()
         return is_first
 
     async def interrupt(self) -> None:
         """End the turn at once."""
         self._is_interrupted = True
-        self._stir()
+        self._notify()
 
-    def _stir(self) -> None:
-        self._stirred.set()
-        self._stirred = anyio.Event()
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
 
     async def _wait(self, holds: Callable[[], bool], *, longest: float = math.inf) -> None:
         with anyio.move_on_after(longest):
             while not holds() and not self._is_interrupted:
-                await self._stirred.wait()
+                await self._changed.wait()

@@ -231,31 +231,34 @@ class NativeRunner:
         def memos() -> Iterator[msgspec.Raw]:
             return (each.memo for each in memory())
 
-        async with self._kits() as kit, open_conversation(kit, memos, self._crashes) as talk:
-            yield NativeConversation(talk)
+        async with (
+            self._kits() as config,
+            open_conversation(config, memos, self._crashes) as conversation,
+        ):
+            yield NativeConversation(conversation)
 
 
 class NativeConversation:
     """A conversation with our own agent."""
 
-    def __init__(self, talk: AgentConversation) -> None:
-        self._talk = talk
+    def __init__(self, conversation: AgentConversation) -> None:
+        self._conversation = conversation
 
     async def take_turn(
         self, prompt: str, how: Mapping[str, str] = AS_EVER
     ) -> AsyncGenerator[Sequence[AnyEvent]]:
         """Run a turn; the agent's records are events, and durable before it acts on them."""
         first: tuple[AnyEvent, ...] = (SessionKnown(_WORD), TurnStarted())
-        async with aclosing(self._talk.take_turn(prompt, how)) as batches:
+        async with aclosing(self._conversation.take_turn(prompt, how)) as batches:
             async for batch in batches:
                 yield (*first, *translated(batch))
                 first = ()
 
     async def steer(self, text: str) -> bool:
-        return await self._talk.steer(text)
+        return await self._conversation.steer(text)
 
     async def answer(self, question: str, answer: str) -> bool:
-        return self._talk.answer(question, answer)
+        return self._conversation.answer(question, answer)
 
     async def interrupt(self) -> None:
-        self._talk.interrupt()
+        self._conversation.interrupt()

@@ -84,8 +84,11 @@ class RunnerContract:
     async def test_a_turn_begins_and_ends_once(
         self, prepare: Prepare, memory: RunnerJournal
     ) -> None:
-        async with prepare([[Says("Hello you.")]]) as runner, runner.converse(None, memory) as talk:
-            events = await heard(talk, memory)
+        async with (
+            prepare([[Says("Hello you.")]]) as runner,
+            runner.converse(None, memory) as conversation,
+        ):
+            events = await heard(conversation, memory)
 
         assert [each for each in events if isinstance(each, TurnStarted)] == [TurnStarted()]
         assert [each for each in events if isinstance(each, TurnEnded)] == [events[-1]]
@@ -96,8 +99,8 @@ class RunnerContract:
         self, prepare: Prepare, memory: RunnerJournal, root: Path
     ) -> None:
         script: Turns = [[Runs("echo out; echo made >made"), Says("Done.")]]
-        async with prepare(script) as runner, runner.converse(None, memory) as talk:
-            events = await heard(talk, memory)
+        async with prepare(script) as runner, runner.converse(None, memory) as conversation:
+            events = await heard(conversation, memory)
 
         (started,) = (each for each in events if isinstance(each, ToolStarted))
         (ended,) = (each for each in events if isinstance(each, ToolEnded))
@@ -109,8 +112,8 @@ class RunnerContract:
         self, prepare: Prepare, memory: RunnerJournal
     ) -> None:
         script: Turns = [[Runs("echo bad; exit 3"), Says("It failed.")]]
-        async with prepare(script) as runner, runner.converse(None, memory) as talk:
-            events = await heard(talk, memory)
+        async with prepare(script) as runner, runner.converse(None, memory) as conversation:
+            events = await heard(conversation, memory)
 
         (ended,) = (each for each in events if isinstance(each, ToolEnded))
         assert (ended.is_ok, ended.status) == (False, 3)
@@ -118,11 +121,11 @@ class RunnerContract:
 
     async def test_another_process_continues(self, prepare: Prepare, memory: RunnerJournal) -> None:
         async with prepare([[Says("One.")], [Says("Two.")], [Says("Three.")]]) as runner:
-            async with runner.converse(None, memory) as talk:
-                events = [*await heard(talk, memory), *await heard(talk, memory)]
+            async with runner.converse(None, memory) as conversation:
+                events = [*await heard(conversation, memory), *await heard(conversation, memory)]
             session = [each.session for each in events if isinstance(each, SessionKnown)][-1]
-            async with runner.converse(session, memory) as talk:
-                events += await heard(talk, memory)
+            async with runner.converse(session, memory) as conversation:
+                events += await heard(conversation, memory)
 
         said = [each.text for each in events if isinstance(each, TextCompleted)]
         assert said == ["One.", "Two.", "Three."]
@@ -140,9 +143,12 @@ class RunnerContract:
     ) -> None:
         mark = f"1000.{secrets.randbelow(10**9)}"
         script: Turns = [[Runs(f"touch begun; exec sleep {mark}"), Says("Never.")]]
-        async with prepare(script) as runner, runner.converse(None, memory) as talk:
+        async with prepare(script) as runner, runner.converse(None, memory) as conversation:
             events = await heard(
-                talk, memory, until=lambda: (root / "begun").exists(), then=talk.interrupt
+                conversation,
+                memory,
+                until=lambda: (root / "begun").exists(),
+                then=conversation.interrupt,
             )
 
         assert events[-1] == TurnEnded(TurnEnding.INTERRUPTED)
@@ -155,10 +161,10 @@ class RunnerContract:
         loop = f": {mark}; touch begun; while :; do echo again; sleep 0.1; done"
         async with (
             prepare([[Runs(loop), Says("Never.")]]) as runner,
-            runner.converse(None, memory) as talk,
+            runner.converse(None, memory) as conversation,
         ):
             with anyio.fail_after(PATIENCE):
-                async with aclosing(talk.take_turn("go")) as turn:
+                async with aclosing(conversation.take_turn("go")) as turn:
                     async for batch in turn:
                         memory.keep(batch)
                         if (root / "begun").exists():
@@ -171,16 +177,18 @@ class RunnerContract:
     ) -> None:
         script: Turns = [[Runs("echo made >made", needs_permission=True), Says("Done.")]]
         asked: list[QuestionAsked] = []
-        async with prepare(script) as runner, runner.converse(None, memory) as talk:
+        async with prepare(script) as runner, runner.converse(None, memory) as conversation:
 
             async def answer(question: QuestionAsked) -> None:
                 asked.append(question)
                 allowed = next(each.word for each in question.choices if not each.is_refusal)
                 word = allowed if is_allowed else question.refusal
-                assert await talk.answer(question.question, word)
+                assert await conversation.answer(question.question, word)
 
-            events = await heard(talk, memory, answer=answer)
-            assert not await talk.answer(asked[0].question, asked[0].refusal), "it was answered"
+            events = await heard(conversation, memory, answer=answer)
+            assert not await conversation.answer(asked[0].question, asked[0].refusal), (
+                "it was answered"
+            )
 
         assert events[-1] == TurnEnded(TurnEnding.COMPLETED)
         assert [(each.is_approval, bool(each.title)) for each in asked] == [(True, True)]
@@ -191,21 +199,21 @@ class RunnerContract:
     ) -> None:
         script: Turns = [[Says("Once."), Runs("touch begun; exec sleep 1000")], [Says("Again.")]]
         async with prepare(script) as runner:
-            async with runner.converse(None, memory) as talk:
+            async with runner.converse(None, memory) as conversation:
 
                 async def die() -> None:
                     kill()
 
                 events = await heard(
-                    talk, memory, until=lambda: (root / "begun").exists(), then=die
+                    conversation, memory, until=lambda: (root / "begun").exists(), then=die
                 )
             ended = events[-1]
             assert isinstance(ended, TurnEnded)
             assert ended.failure is not None
             assert (ended.ending, ended.failure["code"]) == (TurnEnding.FAILED, self.died)
             session = [each.session for each in events if isinstance(each, SessionKnown)][-1]
-            async with runner.converse(session, memory) as talk:
-                again = await heard(talk, memory)
+            async with runner.converse(session, memory) as conversation:
+                again = await heard(conversation, memory)
 
         assert [each.text for each in again if isinstance(each, TextCompleted)] == ["Again."]
 
@@ -217,7 +225,7 @@ class RunnerContract:
 
 
 async def heard(
-    talk: Conversation,
+    conversation: Conversation,
     memory: RunnerJournal | None = None,
     *,
     until: Callable[[], bool] | None = None,
@@ -230,7 +238,7 @@ async def heard(
         async with anyio.create_task_group() as tasks:
             if until is not None:
                 tasks.start_soon(_once, until, then)
-            async for batch in talk.take_turn("go"):
+            async for batch in conversation.take_turn("go"):
                 if memory is not None:
                     memory.keep(batch)
                 events += [each for each in batch if not isinstance(each, Delta)]
@@ -244,7 +252,7 @@ async def heard(
 async def gone(mark: str) -> None:
     """Wait until no process has this mark in its command line, in any namespace."""
     with anyio.fail_after(PATIENCE):
-        while _runs(mark):  # noqa: ASYNC110  # of which nobody is told
+        while _runs(mark):  # noqa: ASYNC110  # there is no event to wait for
             await anyio.sleep(0.01)
 
 
@@ -255,7 +263,7 @@ def _runs(mark: str) -> bool:
 async def _once(
     until: Callable[[], bool], then: Callable[[], Coroutine[object, object, None]] | None
 ) -> None:
-    while not until():  # noqa: ASYNC110  # a file appears, of which nobody is told
+    while not until():  # noqa: ASYNC110  # a file appears: there is no event to wait for
         await anyio.sleep(0.01)
     assert then is not None
     await then()

@@ -43,8 +43,8 @@ async def let() -> None:
 async def kept(
     tmp_path: Path, server: McpServerConfig, **longest: float
 ) -> AsyncGenerator[McpServer]:
-    async with ground_in(tmp_path) as ground, background_tasks() as tasks:
-        yield McpServer(server, ground, tasks, **longest)
+    async with ground_in(tmp_path) as sandbox, background_tasks() as tasks:
+        yield McpServer(server, sandbox, tasks, **longest)
 
 
 async def test_its_tools_are_used(tmp_path: Path) -> None:
@@ -135,11 +135,11 @@ async def test_without_leave_nothing_is_started(tmp_path: Path) -> None:
 def test_a_program_is_found_as_its_variables_say(tmp_path: Path) -> None:
     (tmp_path / "tool").write_text("")
     (tmp_path / "tool").chmod(0o755)
-    ground = SandboxConfig(processes=None, root="/", environment={"PATH": "/bin"}, scratch="/")  # type: ignore[arg-type]  # nothing is started
+    sandbox = SandboxConfig(processes=None, root="/", environment={"PATH": "/bin"}, scratch="/")  # type: ignore[arg-type]  # nothing is started
 
-    assert program_of(McpServerConfig("x", True, "tool"), ground) is None
+    assert program_of(McpServerConfig("x", True, "tool"), sandbox) is None
     own = McpServerConfig("x", True, "tool", env={"PATH": str(tmp_path)})
-    assert program_of(own, ground) == str(tmp_path / "tool")
+    assert program_of(own, sandbox) == str(tmp_path / "tool")
 
 
 @pytest.mark.timeout(100)
@@ -157,9 +157,9 @@ async def test_a_real_server_over_the_plane(tmp_path: Path) -> None:
 async def test_a_real_server_at_an_address(tmp_path: Path) -> None:
     node, script = mcp_server("server-everything")
     async with (
-        ground_in(tmp_path) as ground,
+        ground_in(tmp_path) as sandbox,
         background_tasks() as tasks,
-        open_shell_commands(ground) as shells,
+        open_shell_commands(sandbox) as shells,
     ):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -170,7 +170,7 @@ async def test_a_real_server_at_an_address(tmp_path: Path) -> None:
             assert not running.is_over
             await running.wait(1.0)
         there = McpServerConfig("there", True, url=f"http://127.0.0.1:{port}/mcp")
-        server = McpServer(there, ground, tasks)
+        server = McpServer(there, sandbox, tasks)
         names = {each.name for each in await server.offered(let)}
         said = await server.call("echo", {"message": "hello"}, let)
         await running.end("enough")

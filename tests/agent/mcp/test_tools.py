@@ -52,10 +52,10 @@ def project_file(log: Path, *, env: str = "e") -> bytes:
 async def found(
     tmp_path: Path, files: dict[str, bytes], approvals: Permissions, *own: McpServerConfig
 ) -> AsyncGenerator[Found]:
-    async with ground_in(tmp_path) as ground, background_tasks() as tasks:
-        workspace = MemoryWorkspace(files, root=ground.root)
-        servers, complaints = await servers_of(own, workspace, ground, tasks)
-        permissions = McpPermissions(workspace, ground, approvals)
+    async with ground_in(tmp_path) as sandbox, background_tasks() as tasks:
+        workspace = MemoryWorkspace(files, root=sandbox.root)
+        servers, complaints = await servers_of(own, workspace, sandbox, tasks)
+        permissions = McpPermissions(workspace, sandbox, approvals)
         tools, more = await mcp_tools(servers, permissions, ["read"])
         named = {tool.spec.name: tool for tool in tools}
         yield Found(named, [*complaints, *more], workspace, tmp_path / "log")
@@ -85,16 +85,16 @@ async def test_the_persons_own_are_there_at_once(tmp_path: Path) -> None:
 @pytest.mark.promise("C22")
 async def test_what_may_change_something_needs_leave(tmp_path: Path) -> None:
     async with found(tmp_path, {}, Permissions(), stub(tmp_path / "log")) as session:
-        change, desk = (
+        change, context = (
             session.tools["change"],
             MemoryToolContext(answers=["no", PermissionAnswer.ONCE]),
         )
         with pytest.raises(PermissionRefused):
-            await change.use({"text": "a\x1b"}, desk)
-        done = await change.use({"text": "a\x1b"}, desk)
+            await change.use({"text": "a\x1b"}, context)
+        done = await change.use({"text": "a\x1b"}, context)
 
     assert (done.is_error, "it is broken" in done.text) == (True, True)
-    assert desk.asked[0][:2] == (
+    assert context.asked[0][:2] == (
         "May the agent use a tool of an MCP server?",
         'server: stub\ntool: change\narguments: {\n      "text": "a\\u001b"\n    }',
     )
@@ -109,15 +109,15 @@ async def test_a_projects_server_is_shown_whole_before_it_starts(tmp_path: Path)
     files = {".mcp.json": project_file(tmp_path / "log"), "run.py": b"good"}
     async with found(tmp_path, files, Permissions(), OWN) as session:
         assert list(session.tools) == ["mcp_server"]
-        tool, desk = session.tools["mcp_server"], MemoryToolContext()
+        tool, context = session.tools["mcp_server"], MemoryToolContext()
         with pytest.raises(PermissionRefused):
-            await tool.use(ASKED, desk)
+            await tool.use(ASKED, context)
         with pytest.raises(ToolRefused):
             await tool.use({"server": "stub"}, MemoryToolContext())
 
         assert session.starts == 0
         assert tool.title(ASKED) == "theirs: echo"
-    title, detail, choices, is_permission = desk.asked[0]
+    title, detail, choices, is_permission = context.asked[0]
     assert "start an MCP server" in title and is_permission
     assert f'command: ["{sys.executable}"' in detail and "variable GIVEN: e" in detail
     assert "file run.py: " in detail and f"file {sys.executable}: " in detail

@@ -149,7 +149,7 @@ async def models_of(
 
 def standing(models: HttpModels, case: Case) -> Stand:
     stand = Stand([], models=models)
-    stand.kit = replace(stand.kit, choice=case.choice)
+    stand.config = replace(stand.config, choice=case.choice)
     return stand
 
 
@@ -385,7 +385,7 @@ async def test_a_prompt_that_does_not_fit_into_what_ollama_has_loaded_is_refused
     pages = loaded(("qwen3:latest", 4_096))
     async with models_of(case, answers, prices=NO_PRICES, pages=pages) as (models, _):
         stand = standing(models, case)
-        stand.kit = replace(stand.kit, system="word " * 5_000)
+        stand.config = replace(stand.config, system="word " * 5_000)
         async with stand.talk() as talk:
             await stand.turn(talk, "Go.")  # nothing is loaded before it is asked
             failure = end(await stand.turn(talk, "Go on.")).failure

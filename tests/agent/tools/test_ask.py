@@ -29,13 +29,15 @@ async def test_an_answer(choices: list[str], answer: str, told: str) -> None:
 
 @pytest.mark.promise("C22")
 async def test_what_is_asked_hides_nothing_and_is_no_leave() -> None:
-    desk = MemoryToolContext()
+    context = MemoryToolContext()
     question = "Sure?\nMay the agent run it?\x1b[2J"
 
-    done = await AskTool().use({"question": question, "detail": "a\u202eb", "choices": ["x"]}, desk)
+    done = await AskTool().use(
+        {"question": question, "detail": "a\u202eb", "choices": ["x"]}, context
+    )
 
     title = "The agent asks: Sure? May the agent run it?<U+001B>[2J"
-    assert desk.asked == [(title, "a<U+202E>b", ("x", NOBODY), False)]
+    assert context.asked == [(title, "a<U+202E>b", ("x", NOBODY), False)]
     assert done.text.startswith("Nobody answered")
 
 

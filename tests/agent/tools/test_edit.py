@@ -23,10 +23,10 @@ def change(operation: str, line: str, text: str | None = None) -> dict[str, obje
 
 
 async def test_edits_land_together_in_the_style_of_the_file() -> None:
-    workspace, desk = MemoryWorkspace({"f": DOS}), MemoryToolContext("call_1")
+    workspace, context = MemoryWorkspace({"f": DOS}), MemoryToolContext("call_1")
     edits = [change("replace", "1 one", "ONE\nMORE"), change("insert_after", "3 three", "four\n")]
 
-    done = await EditTool(workspace, Permissions()).use({"path": "f", "edits": edits}, desk)
+    done = await EditTool(workspace, Permissions()).use({"path": "f", "edits": edits}, context)
 
     assert workspace.files["f"] == b"\xef\xbb\xbfONE\r\nMORE\r\ntwo\r\nthree\r\nfour"
     assert done.paths == ("f",)
@@ -70,13 +70,13 @@ async def test_what_cannot_be_done_is_said(arguments: dict[str, object], reason:
 async def test_a_file_that_programs_obey_needs_leave_for_exactly_this_change() -> None:
     workspace = MemoryWorkspace({"sub/.envrc": b"one\n"})
     tool = EditTool(workspace, Permissions())
-    desk = MemoryToolContext()
+    context = MemoryToolContext()
     asked: dict[str, object] = {"path": "sub/.envrc", "edits": [change("replace", "1 one", "two")]}
 
     with pytest.raises(PermissionRefused):
-        await tool.use(asked, desk)
+        await tool.use(asked, context)
     assert workspace.files == {"sub/.envrc": b"one\n"}
-    title, detail, _, is_permission = desk.asked[0]
+    title, detail, _, is_permission = context.asked[0]
     assert (title, is_permission) == ("May the agent change files that programs obey?", True)
     assert detail.startswith("file: sub/.envrc\nchange: --- a/sub/.envrc\n    +++ b/sub/.envrc\n")
 

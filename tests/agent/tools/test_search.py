@@ -54,17 +54,17 @@ ENGINES = [
 @asynccontextmanager
 async def searched(tmp_path: Path) -> AsyncGenerator[tuple[SearchTool, SearchTool, Path]]:
     """A search by ripgrep, one by our own engine, and the project."""
-    async with ground_in(tmp_path) as ground:
-        root = Path(ground.root)
+    async with ground_in(tmp_path) as sandbox:
+        root = Path(sandbox.root)
         for path, content in FILES.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_bytes(content.encode())
         os.symlink("/etc", root / "out")
         files = dict.fromkeys(FILES, b"")
-        workspace = MemoryWorkspace(files, root=ground.root)
+        workspace = MemoryWorkspace(files, root=sandbox.root)
         yield (
-            SearchTool(workspace, ground, SearchEngine(RIPGREP)),
-            SearchTool(workspace, ground, SearchEngine(None)),
+            SearchTool(workspace, sandbox, SearchEngine(RIPGREP)),
+            SearchTool(workspace, sandbox, SearchEngine(None)),
             root,
         )
 
@@ -142,8 +142,8 @@ async def test_a_pattern_that_takes_for_ever_is_ended(
 async def test_a_repository_that_is_armed_runs_nothing(
     tmp_path: Path, engine: SearchEngine
 ) -> None:
-    async with ground_in(tmp_path) as ground:
-        root, fired = Path(ground.root), tmp_path / "fired"
+    async with ground_in(tmp_path) as sandbox:
+        root, fired = Path(sandbox.root), tmp_path / "fired"
         shot = f"!touch {fired}"
         subprocess.run(["git", "init", "-q", str(root)], check=True)  # noqa: ASYNC221  # at once
         for name in ("core.fsmonitor", "core.pager", "core.editor", "core.sshCommand"):
@@ -157,8 +157,8 @@ async def test_a_repository_that_is_armed_runs_nothing(
         (root / "rg").chmod(0o755)
         (root / "a").write_text("one\n")
         env = {"PATH": f"{root}:/usr/bin:/bin", "RIPGREP_CONFIG_PATH": str(root / ".ripgreprc")}
-        armed = replace(ground, environment=env)
-        workspace = MemoryWorkspace({"a": b""}, root=ground.root)
+        armed = replace(sandbox, environment=env)
+        workspace = MemoryWorkspace({"a": b""}, root=sandbox.root)
 
         assert SearchEngine.on(armed) == SearchEngine(None)
         said = await find(SearchTool(workspace, armed, engine), pattern="^one$", context=0)
@@ -168,14 +168,14 @@ async def test_a_repository_that_is_armed_runs_nothing(
 
 
 async def test_the_best_engine_is_found(tmp_path: Path) -> None:
-    async with ground_in(tmp_path) as ground:
-        found = shutil.which("rg", path=ground.environment["PATH"])
-        assert SearchEngine.on(ground) == SearchEngine(found and str(Path(found).resolve()))  # noqa: ASYNC240  # at once
-        assert SearchEngine.on(replace(ground, environment={"PATH": "/nowhere"})) == SearchEngine(
+    async with ground_in(tmp_path) as sandbox:
+        found = shutil.which("rg", path=sandbox.environment["PATH"])
+        assert SearchEngine.on(sandbox) == SearchEngine(found and str(Path(found).resolve()))  # noqa: ASYNC240  # at once
+        assert SearchEngine.on(replace(sandbox, environment={"PATH": "/nowhere"})) == SearchEngine(
             None
         )
 
-        tool = SearchTool(MemoryWorkspace(), ground, SearchEngine(None))
+        tool = SearchTool(MemoryWorkspace(), sandbox, SearchEngine(None))
         assert tool.spec.name == "search"
         assert tool.title({"pattern": "a\nb"}) == "Search for a b"
         assert tool.title({"glob": "*.py"}) == "Find files *.py"

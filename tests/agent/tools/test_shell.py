@@ -28,26 +28,26 @@ pytestmark = [pytest.mark.anyio, linux_only, needs_sandbox()]
 
 @asynccontextmanager
 async def shelled(tmp_path: Path) -> AsyncGenerator[tuple[ShellTool, SandboxConfig, ShellCommands]]:
-    async with ground_in(tmp_path) as ground, open_shell_commands(ground) as shells:
-        yield ShellTool(shells, Permissions(), quiet_longest=0.2), ground, shells
+    async with ground_in(tmp_path) as sandbox, open_shell_commands(sandbox) as shells:
+        yield ShellTool(shells, Permissions(), quiet_longest=0.2), sandbox, shells
 
 
 async def run(
-    tool: ShellTool, desk: MemoryToolContext | None = None, /, **arguments: object
+    tool: ShellTool, context: MemoryToolContext | None = None, /, **arguments: object
 ) -> ToolResult:
-    return await tool.use(dict(arguments), desk or MemoryToolContext())
+    return await tool.use(dict(arguments), context or MemoryToolContext())
 
 
 @pytest.mark.promise("C22")
 async def test_a_command_changes_the_project_and_reaches_nothing_else(tmp_path: Path) -> None:
-    async with shelled(tmp_path) as (tool, ground, _):
-        outside = Path(ground.root).parent / "outside"
+    async with shelled(tmp_path) as (tool, sandbox, _):
+        outside = Path(sandbox.root).parent / "outside"
         outside.write_text("as it was")
-        desk = MemoryToolContext()
+        context = MemoryToolContext()
 
         done = await run(
             tool,
-            desk,
+            context,
             command=(
                 f"echo in > inside; echo x > {outside}; cat {outside}; echo y > .envrc; "
                 'mkdir -p .git/hooks; echo t > "$TMPDIR/kept"; wc -l < /proc/net/route; env'
@@ -59,19 +59,19 @@ async def test_a_command_changes_the_project_and_reaches_nothing_else(tmp_path: 
         assert "as it was" not in done.text
         assert "\n1\n" in done.text  # no route leads anywhere
         assert done.status == 0
-        assert "".join(desk.shown).startswith(done.text.partition("\n")[2][:20])
+        assert "".join(context.shown).startswith(done.text.partition("\n")[2][:20])
         assert later.text == "exit status 3\nt\nin\n"
         assert later.status == 3
         assert outside.read_text() == "as it was"
-        await soon(lambda: os.listdir(ground.root) == ["inside"])  # no stand-ins are left
+        await soon(lambda: os.listdir(sandbox.root) == ["inside"])  # no stand-ins are left
 
 
 async def test_one_that_takes_long_goes_on(tmp_path: Path) -> None:
     async with shelled(tmp_path) as (tool, _, shells):
-        desk = MemoryToolContext()
+        context = MemoryToolContext()
         line = "read a; echo got $a; read b; echo and $b; sleep 300"
 
-        begun = await run(tool, desk, command=line, seconds=1, keeps_input=True)
+        begun = await run(tool, context, command=line, seconds=1, keeps_input=True)
         told = [await run(tool, action="input", id="sh1", input="1\n", seconds=1)]
         while "got 1" not in told[-1].text:
             told.append(await run(tool, action="wait", id="sh1", seconds=1))
@@ -82,7 +82,7 @@ async def test_one_that_takes_long_goes_on(tmp_path: Path) -> None:
 
         assert begun.text.startswith("still running after 1 s")
         assert "id sh1" in begun.text and begun.status is None
-        assert any("no output for 0.2 seconds" in each for each in desk.shown)
+        assert any("no output for 0.2 seconds" in each for each in context.shown)
         assert sum("got 1" in each.text for each in told) == 1  # what is new, and no more
         assert killed.text.startswith("killed\n") and killed.status == 137
         assert shells.living == []
@@ -95,16 +95,16 @@ async def test_one_that_takes_long_goes_on(tmp_path: Path) -> None:
 @pytest.mark.promise("A11")
 async def test_cancelled_nothing_is_left(tmp_path: Path) -> None:
     async with shelled(tmp_path) as (tool, _, shells):
-        desk = MemoryToolContext(answers=[PermissionAnswer.ONCE])
+        context = MemoryToolContext(answers=[PermissionAnswer.ONCE])
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(
-                lambda: run(tool, desk, command="echo $$; sleep 300", seconds=60, reach="open")
+                lambda: run(tool, context, command="echo $$; sleep 300", seconds=60, reach="open")
             )
-            await soon(lambda: "\n" in "".join(desk.shown))
+            await soon(lambda: "\n" in "".join(context.shown))
             tasks.cancel_scope.cancel()
 
-        (pid,) = (int(line) for line in "".join(desk.shown).split("\n") if line.isdigit())
+        (pid,) = (int(line) for line in "".join(context.shown).split("\n") if line.isdigit())
         await soon(lambda: not is_alive(pid))
         assert shells.living == []
 
@@ -112,26 +112,26 @@ async def test_cancelled_nothing_is_left(tmp_path: Path) -> None:
 @pytest.mark.promise("C22")
 @pytest.mark.parametrize("reach", ["network", "open"])
 async def test_to_reach_further_it_needs_leave_for_exactly_that(tmp_path: Path, reach: str) -> None:
-    async with shelled(tmp_path) as (tool, ground, shells):
-        outside = Path(ground.root).parent / "outside"
+    async with shelled(tmp_path) as (tool, sandbox, shells):
+        outside = Path(sandbox.root).parent / "outside"
         line = f"echo x > {outside}; echo $(echo hi)"
-        desk = MemoryToolContext(answers=["no", PermissionAnswer.SESSION])
+        context = MemoryToolContext(answers=["no", PermissionAnswer.SESSION])
         why = "because\nMay the agent rest?\x1b[2J"
 
         with pytest.raises(PermissionRefused):
-            await run(tool, desk, command=line, reach=reach, why=why)
+            await run(tool, context, command=line, reach=reach, why=why)
         assert shells.living == [] and not outside.exists()
-        await run(tool, desk, command=line, reach=reach, why=why)
-        done = await run(tool, desk, command=line, reach=reach, why="for another reason")
+        await run(tool, context, command=line, reach=reach, why=why)
+        done = await run(tool, context, command=line, reach=reach, why="for another reason")
         with pytest.raises(PermissionRefused):
-            await run(tool, desk, command=f"{line} ", reach=reach, why=why)
+            await run(tool, context, command=f"{line} ", reach=reach, why=why)
 
         assert done.text.endswith("hi\n")
         assert outside.exists() is (reach == "open")
-        assert [each[1] for each in desk.asked[:2]] == [
+        assert [each[1] for each in context.asked[:2]] == [
             f"command: {line}\nthe agent says why: because\n    May the agent rest?<U+001B>[2J"
         ] * 2
-        assert len(desk.asked) == 3
+        assert len(context.asked) == 3
 
 
 @pytest.mark.promise("C21")

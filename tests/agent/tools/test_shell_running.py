@@ -40,7 +40,7 @@ async def numbers(running: RunningCommand) -> list[int]:
 
 
 async def test_what_it_says_is_heard_and_can_be_heard_again(tmp_path: Path) -> None:
-    async with ground_in(tmp_path) as ground, open_shell_commands(ground) as shells:
+    async with ground_in(tmp_path) as sandbox, open_shell_commands(sandbox) as shells:
         line = "seq 1 60000; echo end >&2; exit 3"
         running = await over(await shells.start(line, SandboxLevel.OPEN, has_stdin=False))
 
@@ -75,7 +75,7 @@ async def test_pages_of_output_hold_everything_and_are_shown_whole(
 ) -> None:
     """A receipt that cut a page would leave a hole that the model is not told to read."""
     seen, offset = "", 0
-    async with ground_in(tmp_path) as ground, open_shell_commands(ground) as shells:
+    async with ground_in(tmp_path) as sandbox, open_shell_commands(sandbox) as shells:
         running = await over(await shells.start(line, SandboxLevel.OPEN, has_stdin=False))
         said = running.window.take()
         while offset < running.total:
@@ -92,7 +92,7 @@ async def test_pages_of_output_hold_everything_and_are_shown_whole(
 
 @pytest.mark.promise("A11")
 async def test_what_it_started_ends_with_it(tmp_path: Path) -> None:
-    async with ground_in(tmp_path) as ground, open_shell_commands(ground) as shells:
+    async with ground_in(tmp_path) as sandbox, open_shell_commands(sandbox) as shells:
         line = "sleep 300 & echo $!; setsid sleep 300 >/dev/null 2>&1 & echo $!"
         running = await over(await shells.start(line, SandboxLevel.OPEN, has_stdin=False))
         pids = [int(word) for word in running.window.take().split()]
@@ -103,8 +103,8 @@ async def test_what_it_started_ends_with_it(tmp_path: Path) -> None:
 
 @pytest.mark.promise("A11")
 async def test_nothing_is_left_of_those_that_are_killed_or_left_behind(tmp_path: Path) -> None:
-    async with ground_in(tmp_path) as ground:
-        async with open_shell_commands(ground) as shells:
+    async with ground_in(tmp_path) as sandbox:
+        async with open_shell_commands(sandbox) as shells:
             line = "echo $$; setsid sleep 300 & echo $!; wait"
             left = await shells.start(line, SandboxLevel.OPEN, has_stdin=False)
             killed = await shells.start(line, SandboxLevel.OPEN, has_stdin=False)
@@ -119,7 +119,7 @@ async def test_nothing_is_left_of_those_that_are_killed_or_left_behind(tmp_path:
 
 
 async def test_who_is_not_there_is_not_found(tmp_path: Path) -> None:
-    async with ground_in(tmp_path) as ground, open_shell_commands(ground) as shells:
+    async with ground_in(tmp_path) as sandbox, open_shell_commands(sandbox) as shells:
         with pytest.raises(ToolRefused, match="none is running"):
             shells.find("sh1")
         running = await shells.start("cat", SandboxLevel.OPEN, has_stdin=True)

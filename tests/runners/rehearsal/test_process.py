@@ -22,9 +22,9 @@ async def played(tmp_path: Path, *steps: dict[str, object]) -> list[AnyEvent]:
     script.write_text(json.dumps({"turn": [{"step": steps}]}))
     async with (
         stage_in(tmp_path, tmp_path / "root") as stage,
-        Rehearsal(stage, script).converse(None, RunnerJournal()) as talk,
+        Rehearsal(stage, script).converse(None, RunnerJournal()) as conversation,
     ):
-        return await heard(talk)
+        return await heard(conversation)
 
 
 async def test_files_are_written_edited_and_removed(tmp_path: Path) -> None:
@@ -95,16 +95,16 @@ async def test_who_hangs_is_killed_when_interrupted(tmp_path: Path) -> None:
     events: list[AnyEvent] = []
     async with (
         stage_in(tmp_path, tmp_path) as stage,
-        Rehearsal(stage, script).converse(None, RunnerJournal()) as talk,
+        Rehearsal(stage, script).converse(None, RunnerJournal()) as conversation,
         anyio.create_task_group() as tasks,
     ):
         with anyio.fail_after(PATIENCE):
-            async for batch in talk.take_turn("go"):
+            async for batch in conversation.take_turn("go"):
                 events += batch
                 if any(
                     isinstance(each, TextCompleted) for each in batch
                 ):  # it hears nothing after that
-                    tasks.start_soon(talk.interrupt)
+                    tasks.start_soon(conversation.interrupt)
 
     assert isinstance(events[-1], TurnEnded)
     assert events[-1].ending is TurnEnding.FAILED

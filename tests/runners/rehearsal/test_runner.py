@@ -52,9 +52,9 @@ async def test_the_demo_mends_the_sample(tmp_path: Path) -> None:
     write_sample(root)
     async with (
         stage_in(tmp_path, root) as stage,
-        Rehearsal(stage, DEMO).converse(None, RunnerJournal()) as talk,
+        Rehearsal(stage, DEMO).converse(None, RunnerJournal()) as conversation,
     ):
-        first, second = [await heard(talk) for _ in range(2)]
+        first, second = [await heard(conversation) for _ in range(2)]
 
     assert first[-1] == second[-1] == TurnEnded(TurnEnding.COMPLETED)
     assert [each.status for each in first if isinstance(each, ToolEnded)] == [1, 0, 0]

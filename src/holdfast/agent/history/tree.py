@@ -61,13 +61,13 @@ def missing_result(call: str, begun: Set[str]) -> str:
 class PromptHistory:
     """The messages of a request, in order; messages can only be appended."""
 
-    def __init__(self, begun: Set[str], mended: Mapping[str, str]) -> None:
+    def __init__(self, begun: Set[str], repaired: Mapping[str, str]) -> None:
         self.said: list[PromptMessage] = []
         self.chars = 0
         self.open: dict[str, None] = {}  # ids of calls without a result, in order
         self.gaps: list[str] = []  # ids of calls that a later message left without result or repair
         self.strays = 0  # results without a call
-        self._begun, self._mended = begun, mended
+        self._begun, self._repaired = begun, repaired
         self._known: set[str] = set()
 
     def add(self, id: str, message: AnyMessage) -> None:
@@ -82,7 +82,7 @@ class PromptHistory:
         else:
             self._say(id, message, len(message.text))
 
-    def mend(self, call: str) -> None:
+    def repair(self, call: str) -> None:
         """Use the repair of a call in place of its result."""
         if call in self.open:
             self._answer_for(call)
@@ -92,7 +92,7 @@ class PromptHistory:
     def settle(self) -> None:
         """Apply known repairs to the calls at the end."""
         for call in tuple(self.open):
-            if call in self._mended:
+            if call in self._repaired:
                 self._answer_for(call)
 
     def _add_answer(self, id: str, message: ModelMessage) -> None:
@@ -123,13 +123,13 @@ class PromptHistory:
 
     def _close(self) -> None:
         for call in tuple(self.open):
-            if call not in self._mended:
+            if call not in self._repaired:
                 self.gaps.append(call)
             self._answer_for(call)
 
     def _answer_for(self, call: str) -> None:
         del self.open[call]
-        text = self._mended.get(call) or missing_result(call, self._begun)
+        text = self._repaired.get(call) or missing_result(call, self._begun)
         self._say(f"{call}:mended", ToolMessage(call, text, is_error=True), len(text))
 
     def _say(self, id: str, message: AnyMessage, chars: int) -> None:
@@ -155,7 +155,7 @@ class ConversationTree:
         self.queued: dict[str, str] = {}  # steering that is not a message yet, by id, in order
         self.begun: set[str] = set()  # ids of calls that may have had effects
         self.calls: set[str] = set()  # ids of all calls, on any branch
-        self.mended: dict[str, str] = {}
+        self.repaired: dict[str, str] = {}
         self.input = self.cached = self.output = 0  # tokens of all answers
         self.cost_usd: float | None = None
         self.skipped = 0  # records that could not be decoded or applied
@@ -235,9 +235,9 @@ class ConversationTree:
                     self.head = head
                     self._redraw()
             case ToolCallRepaired(call, text):
-                self.mended[call] = text
+                self.repaired[call] = text
                 if self._line is not None:
-                    self._line.mend(call)
+                    self._line.repair(call)
             case SteeringQueued(id, text):
                 self.queued[id] = text
             case SteeringDequeued(id):
@@ -290,7 +290,7 @@ class ConversationTree:
 
     def _drawn(self) -> PromptHistory:
         """Build the path to the head, with the newest summary in place of what it covers."""
-        line = PromptHistory(self.begun, self.mended)
+        line = PromptHistory(self.begun, self.repaired)
         chain, summary = self._chain()
         if summary is not None:
             line.add(summary.id, UserMessage(SUMMARY + summary.summary, Origin.NOTICE))
@@ -345,4 +345,4 @@ def repairs(tree: ConversationTree, *, is_aborted: bool = False) -> tuple[ToolCa
 def repair_notice(count: int) -> str:
     """Return the notice for the person about repairs."""
     calls = "1 tool call" if count == 1 else f"{count} tool calls"
-    return f"{calls} had no result; the model is told that and why."
+    return f"{calls} had no result; the model receives the reason instead."

@@ -42,14 +42,14 @@ class McpServer:
     def __init__(
         self,
         server: McpServerConfig,
-        ground: SandboxConfig,
+        sandbox: SandboxConfig,
         tasks: TaskGroup,
         *,
         start_longest: float = START_LONGEST,
         call_longest: float = CALL_LONGEST,
     ) -> None:
         self.server = server
-        self._ground, self._tasks = ground, tasks
+        self._ground, self._tasks = sandbox, tasks
         self._start_longest, self._call_longest = start_longest, call_longest
         self._starts: list[float] = []
         self._life: _Life | None = None
@@ -190,9 +190,9 @@ class _Life:
             self._ended.set()
 
 
-def program_of(server: McpServerConfig, ground: SandboxConfig) -> str | None:
+def program_of(server: McpServerConfig, sandbox: SandboxConfig) -> str | None:
     """Return the path of a server's program, by its PATH."""
-    path = server.env.get("PATH", ground.environment.get("PATH"))
+    path = server.env.get("PATH", sandbox.environment.get("PATH"))
     return shutil.which(server.command, path=path)
 
 

@@ -54,20 +54,22 @@ _SETTINGS_BYTES_MAX: Final = 256 * 1024
 class McpPermissions:
     """Permissions to start servers; the person's own need none."""
 
-    def __init__(self, workspace: Workspace, ground: SandboxConfig, approvals: Permissions) -> None:
-        self._workspace, self._ground, self._approvals = workspace, ground, approvals
+    def __init__(
+        self, workspace: Workspace, sandbox: SandboxConfig, approvals: Permissions
+    ) -> None:
+        self._workspace, self._ground, self._approvals = workspace, sandbox, approvals
 
     async def is_given(self, server: McpServerConfig) -> bool:
         """Whether the server may be started without asking."""
         return server.is_own or self._approvals.is_granted(await self._wish(server))
 
-    async def require(self, server: McpServerConfig, desk: ToolContext) -> None:
+    async def require(self, server: McpServerConfig, context: ToolContext) -> None:
         """Return if the server may be started as it is now; asks the person if needed."""
         if not server.is_own:
-            await self._approvals.require(await self._wish(server), desk)
+            await self._approvals.require(await self._wish(server), context)
 
     async def require_tool(
-        self, server: McpServerConfig, tool: str, arguments: object, desk: ToolContext
+        self, server: McpServerConfig, tool: str, arguments: object, context: ToolContext
     ) -> None:
         """Return if a tool that is not read-only may be used; asks the person if needed."""
         if server.allows(tool):
@@ -75,7 +77,7 @@ class McpPermissions:
         words = msgspec.json.format(msgspec.json.encode(arguments)).decode()
         facts = (("server", server.name), ("tool", tool), ("arguments", words))
         await self._approvals.require(
-            PermissionRequest(PermissionScope.TOOL, "use a tool of an MCP server", facts), desk
+            PermissionRequest(PermissionScope.TOOL, "use a tool of an MCP server", facts), context
         )
 
     async def _wish(self, server: McpServerConfig) -> PermissionRequest:
@@ -106,9 +108,9 @@ class McpTool:
         del arguments
         return single_line(f"{self._server.server.name}: {self._offered.name}")
 
-    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def use(self, arguments: dict[str, object], context: ToolContext) -> ToolResult:
         """Call the tool; its result is untrusted data."""
-        return await _used(self._server, self._offered, arguments, self._permissions, desk)
+        return await _used(self._server, self._offered, arguments, self._permissions, context)
 
 
 class _Given(msgspec.Struct, frozen=True):
@@ -144,13 +146,13 @@ class ProjectServers:
         asked = given(arguments, _Given)
         return single_line(f"{asked.server}: {asked.tool or 'which tools it has'}")
 
-    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def use(self, arguments: dict[str, object], context: ToolContext) -> ToolResult:
         """Start the server with permission, and use it."""
         asked = given(arguments, _Given)
         server = self._servers.get(asked.server)
         if server is None:
             raise ToolRefused(reason=f"the project names no MCP server {asked.server!r}")
-        offered = await server.offered(lambda: self._permissions.require(server.server, desk))
+        offered = await server.offered(lambda: self._permissions.require(server.server, context))
         if not asked.tool:
             menu = msgspec.json.format(msgspec.json.encode(offered)).decode()
             about = {"server": asked.server}
@@ -160,7 +162,7 @@ class ProjectServers:
         chosen = next((each for each in offered if each.name == asked.tool), None)
         if chosen is None:
             raise ToolRefused(reason=f"{asked.server} has no tool {asked.tool!r}")
-        return await _used(server, chosen, asked.arguments, self._permissions, desk)
+        return await _used(server, chosen, asked.arguments, self._permissions, context)
 
 
 async def mcp_tools(
@@ -194,7 +196,7 @@ async def mcp_tools(
 
 
 async def servers_of(
-    own: Sequence[McpServerConfig], workspace: Workspace, ground: SandboxConfig, tasks: TaskGroup
+    own: Sequence[McpServerConfig], workspace: Workspace, sandbox: SandboxConfig, tasks: TaskGroup
 ) -> tuple[list[McpServer], list[str]]:
     """Return the person's servers and those of the project with other names; starts none."""
     complaints: list[str] = []
@@ -205,7 +207,7 @@ async def servers_of(
         complaints.append(failure.user_message)
     names = {each.name for each in own}
     every = [*own, *(each for each in theirs if each.name not in names)]
-    return [McpServer(each, ground, tasks) for each in every], complaints
+    return [McpServer(each, sandbox, tasks) for each in every], complaints
 
 
 async def _at_once() -> None:
@@ -217,13 +219,13 @@ async def _used(
     offered: Offered,
     arguments: dict[str, object],
     permissions: McpPermissions,
-    desk: ToolContext,
+    context: ToolContext,
 ) -> ToolResult:
     if not offered.only_reads:
-        await permissions.require_tool(server.server, offered.name, arguments, desk)
+        await permissions.require_tool(server.server, offered.name, arguments, context)
     try:
         said, is_error = await server.call(
-            offered.name, arguments, lambda: permissions.require(server.server, desk)
+            offered.name, arguments, lambda: permissions.require(server.server, context)
         )
     except McpUnavailable as failure:
         return ToolResult(failure.user_message, is_error=True)

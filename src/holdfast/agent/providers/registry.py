@@ -1,6 +1,6 @@
-"""Who answers for models, where they are and which format they speak.
+"""Providers: URLs, wire formats, limits and prices.
 
-A person adds providers, or says something else about the known ones, in a file of their own:
+The person can add providers, or override the known ones, in a TOML file:
 
     [local]
     format = "chat"
@@ -15,7 +15,7 @@ A person adds providers, or says something else about the known ones, in a file 
     [openai]
     url = "https://gateway.example/v1"
 
-No file of a project is ever read for this: whoever can say where a provider is gets the key.
+Project files are never read for this, because the configured URL receives the key.
 """
 
 from __future__ import annotations

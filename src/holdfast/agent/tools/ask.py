@@ -45,13 +45,13 @@ class AskTool:
     def title(self, arguments: dict[str, object]) -> str:
         return f"Ask: {single_line(given(arguments, _Given).question)}"
 
-    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def use(self, arguments: dict[str, object], context: ToolContext) -> ToolResult:
         """Ask, and return the answer."""
         asked = given(arguments, _Given)
         shown = [single_line(each) for each in asked.choices]
         choices = tuple(dict.fromkeys((*shown, NOBODY))) if shown else ()
         question = f"The agent asks: {single_line(asked.question, chars_max=300)}"
-        said = await desk.ask(question, visible(asked.detail[:_DETAIL_CHARS_MAX]), choices)
+        said = await context.ask(question, visible(asked.detail[:_DETAIL_CHARS_MAX]), choices)
         if said in ("", NOBODY):
             return ToolResult("Nobody answered: decide yourself, and say what you decided.")
         whole = asked.choices[shown.index(said)] if said in shown else said

@@ -73,7 +73,7 @@ class EditTool:
     def title(self, arguments: dict[str, object]) -> str:
         return f"Edit {single_line(given(arguments, _Given).path)}"
 
-    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def use(self, arguments: dict[str, object], context: ToolContext) -> ToolResult:
         """Apply all edits or none, and return the new lines."""
         asked = given(arguments, _Given)
         path = named(asked.path, self._workspace.root)
@@ -88,8 +88,8 @@ class EditTool:
         fresh = after.encoded()
         if fresh == data:
             raise ToolRefused(reason=f"nothing would change in {path}")
-        await require_file_permission([path], shown, self._approvals, desk)
-        await self._workspace.write([FileWrite(path, fresh, data)], desk.call)
+        await require_file_permission([path], shown, self._approvals, context)
+        await self._workspace.write([FileWrite(path, fresh, data)], context.call)
         now = around(after.texts, spans) or "(the file is empty)"
         return ToolResult(
             f"Changed {path}. These lines are there now:\n{bounded(now, chars_max=PAGE_MAX)}",

@@ -77,7 +77,7 @@ class PatchTool:
             return "Apply a patch"
         return single_line(f"Patch {', '.join(paths)}")
 
-    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def use(self, arguments: dict[str, object], context: ToolContext) -> ToolResult:
         """Apply the whole patch, or nothing."""
         files = parsed_patch(given(arguments, _Given).patch)
         root = self._workspace.root
@@ -87,9 +87,9 @@ class PatchTool:
         paths = [path for plan in plans for path in plan.paths]
         _refuse_twice(paths)
         shown = "\n".join(plan.shown for plan in plans)
-        await require_file_permission(paths, shown, self._approvals, desk)
+        await require_file_permission(paths, shown, self._approvals, context)
         changes = [change for plan in plans for change in plan.changes]
-        await self._workspace.write(changes, desk.call)
+        await self._workspace.write(changes, context.call)
         return ToolResult(
             "\n".join(plan.words for plan in plans),
             shown=bounded(shown, chars_max=DIFF_CHARS_MAX),

@@ -62,9 +62,9 @@ class ReadTool:
             f" from line {asked.offset}" if asked.offset > 1 else ""
         )
 
-    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def use(self, arguments: dict[str, object], context: ToolContext) -> ToolResult:
         """Return the requested lines."""
-        del desk  # unused: the port's signature
+        del context  # unused: the port's signature
         asked = given(arguments, _Given)
         path = named(asked.path, self._workspace.root)
 

@@ -38,9 +38,9 @@ class RecallTool:
     def title(self, arguments: dict[str, object]) -> str:
         return f"Read on in the result of {arguments.get('call')}"
 
-    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def use(self, arguments: dict[str, object], context: ToolContext) -> ToolResult:
         """Return a page, and the offset of the next one."""
-        del desk
+        del context
         call, offset = str(arguments["call"]), int(str(arguments.get("offset", 0)))
         text = self._result(call)
         if text is None:

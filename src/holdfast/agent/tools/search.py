@@ -71,12 +71,12 @@ class SearchEngine:
     ripgrep: str | None
 
     @classmethod
-    def on(cls, ground: SandboxConfig) -> SearchEngine:
+    def on(cls, sandbox: SandboxConfig) -> SearchEngine:
         """Choose the engine; a program inside the project is not trusted."""
-        found = shutil.which("rg", path=ground.environment.get("PATH", os.defpath))
+        found = shutil.which("rg", path=sandbox.environment.get("PATH", os.defpath))
         if found is None or not os.path.isabs(found):
             return cls(None)
-        real, root = os.path.realpath(found), os.path.realpath(ground.root)
+        real, root = os.path.realpath(found), os.path.realpath(sandbox.root)
         is_foreign = any(os.path.commonpath([each, root]) == root for each in (found, real))
         return cls(None if is_foreign else real)
 
@@ -118,8 +118,8 @@ class SearchTool:
     spec = _SPEC
     only_reads = True
 
-    def __init__(self, workspace: Workspace, ground: SandboxConfig, engine: SearchEngine) -> None:
-        self._workspace, self._ground, self._engine = workspace, ground, engine
+    def __init__(self, workspace: Workspace, sandbox: SandboxConfig, engine: SearchEngine) -> None:
+        self._workspace, self._ground, self._engine = workspace, sandbox, engine
 
     def title(self, arguments: dict[str, object]) -> str:
         asked = given(arguments, _Given)
@@ -127,9 +127,9 @@ class SearchTool:
             return f"Find files {single_line(asked.glob or '*')}"
         return f"Search for {single_line(asked.pattern)}"
 
-    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def use(self, arguments: dict[str, object], context: ToolContext) -> ToolResult:
         """Search, and return bounded results."""
-        del desk  # unused: the port's signature
+        del context  # unused: the port's signature
         asked = given(arguments, _Given)
         if asked.pattern is None and asked.glob is None:
             raise ToolRefused(reason="give a pattern for lines, or a glob for names of files")

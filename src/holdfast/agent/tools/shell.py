@@ -157,8 +157,8 @@ class RunningCommand:
 class ShellCommands:
     """All processes of a session that the model started."""
 
-    def __init__(self, ground: SandboxConfig, tasks: TaskGroup) -> None:
-        self._ground, self._tasks = ground, tasks
+    def __init__(self, sandbox: SandboxConfig, tasks: TaskGroup) -> None:
+        self._ground, self._tasks = sandbox, tasks
         self._all: dict[str, RunningCommand] = {}
         self._count = 0
 
@@ -202,10 +202,10 @@ class ShellCommands:
 
 
 @asynccontextmanager
-async def open_shell_commands(ground: SandboxConfig) -> AsyncGenerator[ShellCommands]:
+async def open_shell_commands(sandbox: SandboxConfig) -> AsyncGenerator[ShellCommands]:
     """Manage processes of the model; leaving the context kills all of them."""
     async with background_tasks() as tasks:
-        shells = ShellCommands(ground, tasks)
+        shells = ShellCommands(sandbox, tasks)
         try:
             yield shells
         finally:
@@ -282,11 +282,11 @@ class ShellTool:
             return f"{asked.action.capitalize()} {single_line(asked.id)}"
         return single_line(asked.command)
 
-    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def use(self, arguments: dict[str, object], context: ToolContext) -> ToolResult:
         """Run, poll, write to or kill a command; cancellation kills it with its descendants."""
         asked = given(arguments, _Given)
         if asked.action == "run":
-            running = await self._started(asked, desk)
+            running = await self._started(asked, context)
         else:
             running = self._shells.find(asked.id)
         match asked.action:
@@ -296,12 +296,12 @@ class ShellTool:
                 await running.end("killed")
             case "input":
                 await self._write(running, asked.input)
-                await self._attend(running, asked.seconds, desk)
+                await self._attend(running, asked.seconds, context)
             case _:
-                await self._attend(running, asked.seconds, desk)
+                await self._attend(running, asked.seconds, context)
         return _done(running)
 
-    async def _started(self, asked: _Given, desk: ToolContext) -> RunningCommand:
+    async def _started(self, asked: _Given, context: ToolContext) -> RunningCommand:
         if not asked.command.strip():
             raise ToolRefused(reason="say which command to run")
         if "\0" in asked.command:
@@ -309,7 +309,7 @@ class ShellTool:
         if asked.reach in _WISHES:
             reach, does = _WISHES[asked.reach]
             wish = PermissionRequest(reach, does, (("command", asked.command),), why=asked.why)
-            await self._approvals.require(wish, desk)
+            await self._approvals.require(wish, context)
         return await self._shells.start(asked.command, asked.reach, has_stdin=asked.keeps_input)
 
     async def _write(self, running: RunningCommand, words: str) -> None:
@@ -317,17 +317,17 @@ class ShellTool:
             raise ToolRefused(reason=f"{running.name} has ended, and takes no input")
         await running.write(words.encode("utf-8", "replace"))
 
-    async def _attend(self, running: RunningCommand, seconds: float, desk: ToolContext) -> None:
+    async def _attend(self, running: RunningCommand, seconds: float, context: ToolContext) -> None:
         """Display output until the command exits or the time is over."""
         deadline = anyio.current_time() + seconds
         told_at = running.heard
-        running.watcher = _Shown(desk).take
+        running.watcher = _Shown(context).take
         try:
             while not running.is_over and (left := deadline - anyio.current_time()) > 0:
                 quiet = anyio.current_time() - max(running.heard, told_at)
                 if quiet >= self._quiet_longest:
                     told_at = anyio.current_time()
-                    desk.show(f"(no output for {self._quiet_longest:g} seconds; it goes on)\n")
+                    context.show(f"(no output for {self._quiet_longest:g} seconds; it goes on)\n")
                     quiet = 0.0
                 await running.wait(min(left, self._quiet_longest - quiet))
         except anyio.get_cancelled_exc_class():
@@ -340,8 +340,8 @@ class ShellTool:
 class _Shown:
     """Display of output with a limit on the total length."""
 
-    def __init__(self, desk: ToolContext) -> None:
-        self._desk = desk
+    def __init__(self, context: ToolContext) -> None:
+        self._desk = context
         self._left = _SHOWN_CHARS_MAX
         self._decode = getincrementaldecoder("utf-8")("replace").decode
 

@@ -163,9 +163,9 @@ class SkillTool:
     def title(self, arguments: dict[str, object]) -> str:
         return f"Load skill {single_line(given(arguments, _Given).name)}"
 
-    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def use(self, arguments: dict[str, object], context: ToolContext) -> ToolResult:
         """Return the text of a skill and the names of its other files."""
-        del desk  # unused: the port's signature
+        del context  # unused: the port's signature
         asked = given(arguments, _Given)
         source = self._found.skills.get(asked.name)
         if source is None:

@@ -152,9 +152,9 @@ class TodoTool:
     def title(self, arguments: dict[str, object]) -> str:
         return "Plan" if given(arguments, _Given).changes else "Look at the plan"
 
-    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def use(self, arguments: dict[str, object], context: ToolContext) -> ToolResult:
         """Apply changes, and return the whole list."""
-        del desk  # unused: the port's signature
+        del context  # unused: the port's signature
         steps = given(arguments, _Given).changes
         after = changed(plan_in(self._said()), steps)
         return ToolResult(formatted(after), plan=after if steps else None)

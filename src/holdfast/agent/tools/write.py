@@ -49,7 +49,7 @@ class WriteTool:
     def title(self, arguments: dict[str, object]) -> str:
         return f"Write {single_line(given(arguments, _Given).path)}"
 
-    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+    async def use(self, arguments: dict[str, object], context: ToolContext) -> ToolResult:
         """Write the file; the person is shown a diff."""
         asked = given(arguments, _Given)
         path = named(asked.path, self._workspace.root)
@@ -65,8 +65,8 @@ class WriteTool:
         before, data, shown = await self._workspace.within(made)
         if before == data:
             return ToolResult(f"{path} is like that already.")
-        await require_file_permission([path], shown, self._approvals, desk)
-        await self._workspace.write([FileWrite(path, data, before)], desk.call)
+        await require_file_permission([path], shown, self._approvals, context)
+        await self._workspace.write([FileWrite(path, data, before)], context.call)
         did = "Made" if before is None else "Replaced"
         return ToolResult(
             f"{did} {path} ({len(data)} bytes).",

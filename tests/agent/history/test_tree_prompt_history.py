@@ -21,8 +21,8 @@ def test_a_call_that_others_come_after_gets_a_word_in_place() -> None:
     assert texts == ["", INTERRUPTED, "mended", NOT_STARTED, "on"]
     assert line.gaps == ["c1", "c3"]
     mended |= {"c1": INTERRUPTED, "c3": NOT_STARTED}
-    line.mend("c1")
-    line.mend("c3")
+    line.repair("c1")
+    line.repair("c3")
     assert (line.gaps, len(line.said)) == ([], 5)
 
 
@@ -47,7 +47,7 @@ def test_a_call_at_the_end_is_open_until_it_is_mended() -> None:
     assert list(line.open) == ["c1", "c2"]
 
     mended["c2"] = "never"
-    line.mend("c2")
+    line.repair("c2")
     mended["c1"] = "never"
     line.settle()
     assert [each.message.text for each in line.said] == ["", "never", "never"]

@@ -51,9 +51,9 @@ def told(word: str) -> list[TurnItem]:
 
 @pytest.mark.promise("T6", "C6")
 def test_a_key_is_hidden_wherever_it_stands() -> None:
-    veil = KeyRedactor(lambda: (KEY,))
+    redactor = KeyRedactor(lambda: (KEY,))
 
-    assert [veil.over(each) for each in told(KEY)] == told(HIDDEN)
+    assert [redactor.over(each) for each in told(KEY)] == told(HIDDEN)
 
 
 @pytest.mark.promise("T6", "C6")
@@ -67,20 +67,20 @@ def test_a_key_is_hidden_also_where_it_is_encoded() -> None:
 
 @pytest.mark.parametrize("known", [(), (KEY,)])
 def test_what_holds_no_key_is_told_as_it_is(known: tuple[str, ...]) -> None:
-    veil = KeyRedactor(lambda: known)
+    redactor = KeyRedactor(lambda: known)
     words = told('sk-proj-0123456789abcdefABCDEF "q" \\ é \x00 🔑')
 
-    assert all(veil.over(each) is each for each in words)
+    assert all(redactor.over(each) is each for each in words)
 
 
 def test_a_key_that_is_found_later_is_hidden_from_then_on() -> None:
     known: list[str] = []
-    veil = KeyRedactor(lambda: tuple(known))
-    assert veil.over(TurnNote(KEY)) == TurnNote(KEY)
+    redactor = KeyRedactor(lambda: tuple(known))
+    assert redactor.over(TurnNote(KEY)) == TurnNote(KEY)
     known.append(KEY)
 
-    assert veil.over(TurnNote(KEY)) == TurnNote(HIDDEN)
-    assert veil.over_piece(TurnDelta("i", TurnDeltaKind.TEXT, KEY)).text == HIDDEN
+    assert redactor.over(TurnNote(KEY)) == TurnNote(HIDDEN)
+    assert redactor.over_piece(TurnDelta("i", TurnDeltaKind.TEXT, KEY)).text == HIDDEN
 
 
 @pytest.mark.promise("T6", "C6")
@@ -89,8 +89,8 @@ def test_a_key_in_pieces_is_never_shown(cuts: list[int], sort: TurnDeltaKind) ->
     whole = f"Here: {KEY} so."
     edges = [0, *sorted(cuts), len(whole)]
     pieces = [whole[start:end] for start, end in pairwise(edges)]
-    veil = KeyRedactor(lambda: (KEY,))
-    shown = [veil.over_piece(TurnDelta("i", sort, piece)).text for piece in pieces]
+    redactor = KeyRedactor(lambda: (KEY,))
+    shown = [redactor.over_piece(TurnDelta("i", sort, piece)).text for piece in pieces]
 
     assert "".join(shown) == f"Here: {HIDDEN} so."
 
@@ -100,8 +100,8 @@ def test_a_key_in_pieces_is_never_shown(cuts: list[int], sort: TurnDeltaKind) ->
     [ModelText("i", "x"), ToolUseEnded("i", ToolResult("x")), TurnOver(TurnOutcome.COMPLETED)],
 )
 def test_an_item_that_is_over_has_no_beginnings_left(end: TurnItem) -> None:
-    veil = KeyRedactor(lambda: (KEY,))
-    veil.over_piece(TurnDelta("i", TurnDeltaKind.TEXT, KEY[:9]))
-    veil.over(end)
+    redactor = KeyRedactor(lambda: (KEY,))
+    redactor.over_piece(TurnDelta("i", TurnDeltaKind.TEXT, KEY[:9]))
+    redactor.over(end)
 
-    assert veil.over_piece(TurnDelta("i", TurnDeltaKind.TEXT, KEY[9:])).text == KEY[9:]
+    assert redactor.over_piece(TurnDelta("i", TurnDeltaKind.TEXT, KEY[9:])).text == KEY[9:]

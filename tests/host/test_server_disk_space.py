@@ -26,7 +26,7 @@ async def test_whoever_watches_is_told_while_there_is_no_room(tmp_path: Path) ->
     with disk_at(tmp_path / "disk", size_bytes=16 << 20) as disk:
         disk.fill()
         async with hosted([]) as host, host.call() as call, anyio.create_task_group() as tasks:
-            tasks.start_soon(watch_disk_space, tmp_path / "disk", host.reception)
+            tasks.start_soon(watch_disk_space, tmp_path / "disk", host.service)
             with anyio.fail_after(60):
                 async for news in call.watch():
                     for each in news:

@@ -29,7 +29,7 @@ async def test_an_agent_that_has_forgotten_is_told_again_what_was_said() -> None
     records = [each.record for each in seen]
     unknown = SessionUnknown(runner="puppet", session="1")
     told = NoticeIssued(
-        "The agent no longer knows this conversation. It is told again what was said.",
+        "The agent no longer knows this conversation. It receives the earlier messages again.",
         to_wire(unknown),
     )
 
