@@ -1,4 +1,4 @@
-"""Value types and text functions of all packages: byte paths, cursors, ids, text, HTML pages."""
+"""Value types and text functions: byte paths, cursors, ids, text escapes, HTML pages."""
 
 from __future__ import annotations
 
