@@ -1,4 +1,4 @@
-"""Prepare a sandbox: apply a policy to a process entry by bubblewrap or Landlock, and cgroups.
+"""Prepare a sandbox: apply a policy to a process entry with bubblewrap or Landlock.
 
 Resource limits (rlimits) apply to single processes; a control group limits processes and memory of
 the whole sandbox. `lacks` reports when no control group can be made. A group is removed with its

@@ -1,4 +1,4 @@
-"""Seccomp filters as BPF programs: one that denies system calls, one that reports path calls.
+"""Seccomp filters as BPF programs: one denies system calls, one reports path calls.
 
 The denying filter is a deny list, since an allow list would break programs: namespaces and mounts,
 access to other processes, and kernel subsystems that were used for escapes before. It compares only
