@@ -1,4 +1,4 @@
-"""Decisions about commits, draft repositories and git settings, and parsers of git output. Pure.
+"""Plan commits, filter git settings and names, and parse git output. Pure.
 
 A commit holds files and links; directories, owners and times are not recorded. Paths in `.git`,
 submodules and nested repositories cannot be committed.

@@ -1,4 +1,4 @@
-"""State of a draft relative to its project, and keeping its overlay in sync with the project.
+"""State of a draft relative to its project, with its overlay kept in sync.
 
 Changes of the project show through an overlay by themselves, except at paths written in the draft.
 For a copy, and for files written without a difference, they are applied here: an entry that the
