@@ -1,7 +1,7 @@
 """Self-contained HTML pages: no scripts, images, links or network.
 
-Callers escape untrusted text before they pass it in. A Content-Security-Policy header blocks loads
-should an escape be missing.
+Callers escape untrusted text before they pass it in. A Content-Security-Policy meta tag blocks
+loads should an escape be missing.
 """
 
 from __future__ import annotations
