@@ -37,7 +37,7 @@ def test_a_turn_is_asked_for_reviewed_and_published(bench: Bench) -> None:
         screen.type("\x04")
 
         assert screen.ended() == 0
-        assert "Be there again: holdfast --resume" in screen.scrolled
+        assert "Resume with: holdfast --resume" in screen.scrolled
     assert bench.files() == {"a": "one\n", "b": "two\n"}
 
 

@@ -45,7 +45,7 @@ def test_a_session_is_left_and_taken_up_again(bench: Bench) -> None:
         screen.shows(READY)
         screen.type("/quit\r")
         assert screen.ended() == 0
-        (name,) = re.findall(r"Be there again: holdfast --resume (\S+)", screen.scrolled)
+        (name,) = re.findall(r"Resume with: holdfast --resume (\S+)", screen.scrolled)
     with typed(bench, "--continue") as again:
         again.sees("Answer 1.")
         again.shows(READY)

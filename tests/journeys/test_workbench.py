@@ -221,7 +221,7 @@ def test_everything_that_runs_in_a_draft_can_be_stopped(bench: Bench) -> None:
         assert bench.ran("stop", "--all", "--state", state, "--yes").returncode == 0
         assert process.wait(timeout=60) != 0
 
-    assert b"Nothing runs." in bench.ran("stop", "--all", "--state", state, "--yes").stderr
+    assert b"Nothing is running." in bench.ran("stop", "--all", "--state", state, "--yes").stderr
     done = bench.ran("draft", "run", "--", "cat", "notes.txt")
     assert (done.returncode, done.stdout) == (0, b"one\n")
 

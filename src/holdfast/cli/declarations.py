@@ -1,4 +1,4 @@
-"""What can be asked on the command line: the words for it, before any command is named."""
+"""Data types for commands, options and parsed requests."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ VERSION_LINE = f"holdfast {__version__}\n"
 
 
 class Option(NamedTuple):
-    """A flag and what it does; it takes one of some values, a value of some form, or none.
+    """A flag with its help text, and how many values of which form it takes.
 
-    One that is repeated is given with each of its values, one that takes many before all of them.
-    One that is understood alone means `alone` then.
+    `values` lists the allowed values, `form` names a free one; with neither the flag takes none.
+    `is_repeated`: the flag precedes each value. `is_many`: the flag precedes all values at once.
+    `alone` is the value if the flag is given without one.
     """
 
     flags: tuple[str, ...]
@@ -26,18 +27,19 @@ class Option(NamedTuple):
     alone: str = ""
 
 
-ALONE = "alone"  # stands in a request of `holdfast` without words, terminal and input
-CHOOSE = "?"  # stands for what a person is to be asked for; it begins no id
+ALONE = "alone"  # marks `holdfast` without arguments, terminal or input
+CHOOSE = "?"  # value of a flag for which the user is prompted; no id begins with it
 PROJECT = Option(
-    ("-C", "--project"), "the project is there (otherwise: here, or above)", form="DIR"
+    ("-C", "--project"),
+    "use the project in DIR (default: the current directory or one above)",
+    form="DIR",
 )
 
 
 class Command(NamedTuple):
-    """Something that can be done, and how to ask for it.
+    """A command with its help page, options and arguments.
 
-    A command whose name begins the names of others is their common page of help, unless it runs
-    something itself.
+    A command whose name is a prefix of others is their common help page, unless it has a handler.
     """
 
     name: str
@@ -45,13 +47,13 @@ class Command(NamedTuple):
     description: str
     examples: tuple[tuple[str, str], ...]
     options: tuple[Option, ...] = ()
-    argument: tuple[str, str] | None = None  # its form, and what it means
+    argument: tuple[str, str] | None = None  # its form and its help text
     rest: tuple[str, str] | None = None  # all words after --, likewise
-    is_many: bool = False  # the argument may be given any number of times: those are the words
+    is_many: bool = False  # the argument may be repeated: `Request.words`
 
 
 class Request(NamedTuple):
-    """What is asked this time; a `page`, if there is one, is the whole answer."""
+    """A parsed command line; if `page` is set, printing it is all that remains to do."""
 
     command: str = ""
     page: str | None = None
@@ -63,20 +65,20 @@ class Request(NamedTuple):
     words: tuple[str, ...] = ()
 
     def has(self, flag: str) -> bool:
-        """Whether a flag of the command was given."""
+        """Whether the flag was given."""
         return self.value(flag) is not None
 
     def value(self, flag: str) -> str | None:
-        """What was given with a flag of the command, if it was."""
+        """The value of a flag, or None if it was not given."""
         return dict(self.given).get(flag)
 
     def values(self, flag: str) -> tuple[str, ...]:
-        """All that was given with a flag that may be repeated, in order."""
+        """All values of a repeated flag, in order."""
         return tuple(value for each, value in self.given if each == flag)
 
 
 class Misuse(NamedTuple):
-    """Words that have no meaning, what is wrong with them, and where to read on."""
+    """A command line that cannot be parsed: the problem, and the help page to read."""
 
     problem: str
     read_on: str

@@ -17,7 +17,7 @@ from holdfast.workbench.failures import ProjectRefused
 
 _FLAGS: Final = ("runner", "model")  # keys that are also flags with a value
 GOING_ON: Final = ("--session", "--resume", "--continue")  # a session stays as it was begun
-_UNTRUSTED: Final = "({file} does not count until you have looked at it: holdfast trust)\n"
+_UNTRUSTED: Final = "({file} is ignored until you trust it: holdfast trust)\n"
 
 
 def configured(request: Request, settings: Settings) -> Request:

@@ -69,7 +69,7 @@ def progress_text(progress: WorkProgress) -> str:
 
 
 _INTERRUPTED = "Interrupted. Nothing is left half done.\n"
-_LEFT = "Interrupted. The next command finishes or undoes what was begun, and says which.\n"
+_LEFT = "Interrupted. The next command finishes or undoes the operation, and prints which.\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ def test_what_the_agent_asks_is_refused_where_nobody_is(bench: Bench) -> None:
     result = lines(done.stdout)[-1]
 
     assert (result["status"], result["refusals"]) == ("completed", 1)
-    assert b"Nobody is here to be asked: May I?" in done.stderr
+    assert b"Refused, because no terminal is attached: May I?" in done.stderr
     assert result["revision"] is None
     answered = [each["by"] for each in lines(done.stdout) if each["type"] == "answered"]
     assert answered == ["unattended"]

@@ -117,4 +117,4 @@ def test_who_leaves_in_the_middle_can_come_back(bench: Bench) -> None:
     asked.communicate(timeout=60)
 
     assert status == 0
-    assert f"The turn goes on. Be there again: holdfast attach {name}" in text
+    assert f"The turn continues. Attach with: holdfast attach {name}" in text

@@ -119,7 +119,7 @@ def test_left_running_it_leaves_a_revision_and_says_how_to_see_it(bench: Bench) 
         assert process.returncode == 130
         told = process.stderr.read().decode()
 
-    assert told.startswith("It runs on. holdfast logs -f sh-")
+    assert told.startswith("It is still running. holdfast logs -f sh-")
     assert len(causes(bench)) == 1
     name = told.split("holdfast stop ")[1].split()[0]
     assert bench.ran("stop", name).returncode == 0

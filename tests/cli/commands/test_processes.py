@@ -33,7 +33,7 @@ def test_a_local_server_that_does_not_run_has_no_processes() -> None:
         page, records = ran("ps", home=home), ran("ps", "--json", home=home)
 
         assert (page.returncode, page.stdout) == (0, b"")
-        assert page.stderr.startswith(b"No processes. Run one: holdfast exec -- ...\n")
+        assert page.stderr.startswith(b"No processes. Start one with: holdfast exec -- ...\n")
         assert (records.returncode, b'"process"' in records.stdout) == (0, False)
         assert list(home.glob("state/exec")) == []
 

@@ -66,7 +66,7 @@ def test_hosts_need_a_whole_sandbox_and_bring_the_way_to_the_proxy(project: Path
 @pytest.mark.parametrize(
     ("request_", "problem"),
     [
-        (asked(words=()), "say what to run, as in: holdfast sandbox -- make"),
+        (asked(words=()), "Missing command: put it after --, as in: holdfast sandbox -- make"),
         (asked(("--write", "nowhere")), "--write: nowhere is no directory"),
         (asked(("--read", "nowhere")), "--read: there is no nowhere"),
     ],

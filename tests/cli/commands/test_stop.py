@@ -70,7 +70,7 @@ def test_a_person_is_asked(home: Path, process: subprocess.Popen[bytes]) -> None
         screen.type("y\n")
         status, text = screen.end()
 
-    assert (status, text.splitlines()[-1]) == (0, "All of it has ended (2).")
+    assert (status, text.splitlines()[-1]) == (0, "Ended everything (2).")
     assert process.wait(timeout=60) == 128 + signal.SIGTERM
     assert belongings(home / "state") == []
 
@@ -140,7 +140,7 @@ def test_who_waited_does_not_start_it_again(
     assert (status, "CLI_LOCAL_SERVER_STOPPED" in said) == (
         (143, False) if is_told else (130, True)
     )
-    assert "It runs on" not in said
+    assert "It is still running" not in said
     assert belongings(home / "state") == []
     assert ran("exec", "--", "sh", "-c", "exit 7", home=home).returncode == 7
     assert ran("stop", "--all", "--state", f"{home}/state", "--yes", home=home).returncode == 0
@@ -149,7 +149,7 @@ def test_who_waited_does_not_start_it_again(
 @pytest.mark.promise("X14")
 def test_all_means_this_home(home: Path, process: subprocess.Popen[bytes], tmp_path: Path) -> None:
     elsewhere = ran("stop", "--all", "--yes", home=tmp_path / "other")
-    assert (elsewhere.returncode, elsewhere.stderr) == (0, b"Nothing runs.\n")
+    assert (elsewhere.returncode, elsewhere.stderr) == (0, b"Nothing is running.\n")
     assert process.poll() is None
     assert len(belongings(home / "state")) == 2
 
@@ -236,7 +236,7 @@ def test_everywhere_means_all_homes_of_this_user(home: Path) -> None:
         ("keeper", f"{home}/two/state/exec", 1),
     ]
     assert (ended["ended"], ended["found"]) == (True, shown["found"])
-    assert done.stderr.endswith(b"Nothing runs.\n")
+    assert done.stderr.endswith(b"Nothing is running.\n")
     assert done.returncode == 0
 
 
@@ -298,4 +298,4 @@ def test_where_nothing_runs_there_is_no_question(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     done = ran("stop", "--all", "--state", f"{tmp_path}/state", home=tmp_path)
 
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"Nothing runs.\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"Nothing is running.\n")

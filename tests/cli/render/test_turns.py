@@ -63,7 +63,10 @@ from holdfast.runners.model import (
         ),
         (QuestionAnswered("q", "no", AnswerSource.NOBODY), "? Nobody answered: no"),
         (QuestionAnswered("q", "", AnswerSource.NOBODY), "? Nobody answered: refused"),
-        (QuestionAnswered("q", "no", AnswerSource.UNATTENDED), "? Nobody is here to be asked: no"),
+        (
+            QuestionAnswered("q", "no", AnswerSource.UNATTENDED),
+            "? Refused, because no terminal is attached: no",
+        ),
         (QuestionAnswered("q", "yes", AnswerSource.PERSON), ""),
         (RevisionRecorded(1, 3, "cp"), "(The draft is at revision 3.)"),
         (PublicationRecorded(1, 3, "cp"), "(Published: 3 path(s).)"),

@@ -1,4 +1,4 @@
-"""What can be asked of drafts."""
+"""Declarations of the commands for drafts, publishing and checkpoints."""
 
 from __future__ import annotations
 
@@ -7,45 +7,48 @@ from holdfast.cli.declarations import PROJECT, Command, Option
 JSON = Option(("--json",), "print JSON instead of a page")
 WHICH = Option(
     ("--draft",),
-    "which one, by the beginning of its id (otherwise: the one that has changes)",
+    "the draft, by the beginning of its id (default: the one that has changes)",
     form="ID",
 )
-STAT = Option(("--stat",), "only which files, and how much of each")
+STAT = Option(("--stat",), "list only the files, with the number of changed lines")
 DRAFT = (
     Command(
         name="draft",
         summary="work on a project without changing it",
         description="""\
-A draft is a view of a project in which anything may be written, while the
-project itself stays as it is. What was written can be looked at, undone step by
-step, published into the project, or discarded.
+A draft is a writable view of a project; the project itself does not change. You can
+review the changes, undo them step by step, publish them to the project, or discard
+them.
 
-Where the system can do it, a draft stands at the project's own path: a build in
-it finds everything where it is. It costs milliseconds and no room, whatever the
-size of the project; what you change in the project meanwhile is seen in it.""",
+Where the system supports it, a draft is mounted at the project's own path, so that
+builds find every file at its usual place. It then takes milliseconds and no disk
+space, whatever the size of the project, and shows later changes of the project.""",
         examples=(
-            ("holdfast draft run -- make", "run something in a draft, made if there is none"),
-            ("holdfast draft diff", "what it would change"),
-            ("holdfast publish", "let the project have it"),
-            ("holdfast draft discard", "forget it"),
+            ("holdfast draft run -- make", "run a command in a draft; creates one if necessary"),
+            ("holdfast draft diff", "show what publishing would change"),
+            ("holdfast publish", "apply the changes to the project"),
+            ("holdfast draft discard", "delete the draft"),
         ),
     ),
     Command(
         name="draft open",
-        summary="begin a draft",
+        summary="create a draft",
         description="""\
-Begin another draft of the project; there may be several at once. Nothing of the
-project is copied unless it must be: overlay lays a layer over it, reflink
-shares what is the same, copy copies everything. auto takes the first of them
-that works here, and says why a better one does not.""",
+Create another draft of the project; there may be several at once. The project is
+copied only if necessary: overlay mounts a layer over it, reflink shares unchanged
+file content, copy copies everything. auto uses the first of them that works here,
+and prints why a better one does not.""",
         examples=(
-            ("holdfast draft open", "as cheap as it can be here"),
-            ("holdfast draft open --mode copy", "on file systems, and for tools, that mind layers"),
+            ("holdfast draft open", "use the cheapest mode that works here"),
+            (
+                "holdfast draft open --mode copy",
+                "for file systems and tools that do not work with overlays",
+            ),
         ),
         options=(
             Option(
                 ("--mode",),
-                "how it is kept apart from the project",
+                "how the draft is separated from the project",
                 values=("auto", "overlay", "reflink", "copy"),
                 default="auto",
             ),
@@ -55,104 +58,104 @@ that works here, and says why a better one does not.""",
     ),
     Command(
         name="draft list",
-        summary="the drafts of the project",
+        summary="list drafts of the project",
         description="""\
-List the drafts of the project that have changes, the newest first: id, how it is
-kept apart, age, and how often one can undo. One without changes is not listed,
-and goes when its session ends.""",
+List the drafts of the project that have changes, the newest first: id, mode, age, and
+number of undo steps. A draft without changes is not listed, and is deleted when its
+session ends.""",
         examples=(
-            ("holdfast draft list", "a page"),
-            ("holdfast draft list --json | jq -r .id", "their ids, for a program"),
+            ("holdfast draft list", "print a table"),
+            ("holdfast draft list --json | jq -r .id", "print the ids only"),
         ),
         options=(JSON, PROJECT),
     ),
     Command(
         name="draft path",
-        summary="where a draft can be looked at from outside",
+        summary="print a directory that shows a draft",
         description="""\
-Print a directory in which an editor or another program sees the draft as it is.
-For an overlay it is valid as long as the draft's place is held. Write into a
-draft with holdfast draft run, which leaves something to go back to.""",
-        examples=(('ls "$(holdfast draft path)"', "what it looks like in there"),),
+Print a directory in which an editor or another program sees the content of the draft.
+For an overlay the directory is valid as long as the draft is mounted. To change a
+draft use holdfast draft run, which records a revision that can be undone.""",
+        examples=(('ls "$(holdfast draft path)"', "list the files of the draft"),),
         options=(WHICH, JSON, PROJECT),
     ),
     Command(
         name="draft run",
         summary="run a command in a draft",
         description="""\
-Run a command in the draft that has changes (or --draft; if none has, in the
-newest, and one is made if there is none), as
-holdfast exec does: its output to the last byte, your input, its exit status. It
-outlives a lost connection. It runs where you are, in the draft: at the project's
-own path with an overlay, else in the copy, and then a note says so.
+Run a command in the draft that has changes (or in --draft; if none has changes, in
+the newest; if there is none, in a new one). It works like holdfast exec: complete
+output, your input, its exit status, and it survives a lost connection. The working
+directory is yours, inside the draft: at the project's own path with an overlay,
+otherwise in the copy, which a note points out.
 
-Before it, the draft takes in what you changed in the project. After it, however
-it ended, a revision is left that holdfast draft undo goes back to.
+Before the command the draft takes over your changes of the project. After it, however
+it ended, a revision is recorded that holdfast draft undo can return to.
 
-Ctrl-C interrupts the command; a second one leaves it running. With --tty all
-keys go to it; Enter ~ . leaves it.
+Ctrl-C interrupts the command; a second one leaves it running. With --tty all keys go
+to the command; Enter ~ . leaves it running.
 
-With --json its output comes as objects, as holdfast logs has them, and then
-one of type run with its exit status and the revision.""",
+With --json the output is printed as objects, like holdfast logs --json, followed by
+one of type run with the exit status and the revision.""",
         examples=(
-            ("holdfast draft run -- make -j8", "build it; the project is not touched"),
-            ("holdfast draft run --tty -- $SHELL", "look around, and try things"),
-            ("holdfast draft run -- codex", "let an agent work there"),
+            ("holdfast draft run -- make -j8", "build in the draft; the project does not change"),
+            ("holdfast draft run --tty -- $SHELL", "work in the draft with a shell"),
+            ("holdfast draft run -- codex", "run an agent in the draft"),
         ),
         options=(
-            Option(("-t", "--tty"), "give it a terminal, of the size of ours"),
+            Option(("-t", "--tty"), "allocate a terminal of the same size"),
             WHICH,
             JSON,
             PROJECT,
         ),
-        rest=("CMD [ARG...]", "the command, as it is, without a shell"),
+        rest=("CMD [ARG...]", "the command and its arguments; no shell interprets them"),
     ),
     Command(
         name="draft diff",
-        summary="what a draft would change",
+        summary="show what publishing a draft would change",
         description="""\
-Show what publishing the draft would change in the project, for these paths or
-for all, each change with the number that holdfast publish --hunk takes. Files
-that also changed in the project are listed below it: those that can be merged,
-and those in conflict.
+Show what publishing the draft would change in the project, for these paths or for
+all. Each hunk has the number that holdfast publish --hunk takes. Files that also
+changed in the project are listed at the end: those that can be merged, and those in
+conflict.
 
-What lines do not show is said above them: where links lead, modes, and which
-files programs run by themselves. Files that git ignores are only counted.
+Changes that lines do not show are listed above them: link targets, modes, and files
+that programs run automatically. Files that git ignores are only counted.
 
-On a terminal nothing in a file or a name can steer it; through a pipe the bytes
-come as they are, whole, fit for git apply.""",
+On a terminal control characters are escaped; in a pipe the bytes are unchanged and
+complete, as git apply needs them.""",
         examples=(
-            ("holdfast draft diff", "all of it"),
-            ("holdfast draft diff --stat", "which files, and how much of each"),
-            ("holdfast draft diff src | less", "one directory"),
-            ("holdfast draft diff | git -C ../other apply", "the same changes elsewhere"),
+            ("holdfast draft diff", "show all changes"),
+            ("holdfast draft diff --stat", "list changed files only"),
+            ("holdfast draft diff src | less", "show changes of one directory"),
+            ("holdfast draft diff | git -C ../other apply", "apply the same changes elsewhere"),
         ),
         options=(
             STAT,
-            Option(("--git",), "also the project's own .git"),
-            Option(("--ignored",), "also files that git ignores"),
+            Option(("--git",), "include the project's own .git"),
+            Option(("--ignored",), "include files that git ignores"),
             WHICH,
             JSON,
             PROJECT,
         ),
-        argument=("[PATH...]", "only these, and what is below them"),
+        argument=("[PATH...]", "only these paths and everything below them"),
         is_many=True,
     ),
     Command(
         name="draft merge",
-        summary="bring the project's newer files into a draft",
+        summary="resolve conflicts with newer changes of the project",
         description="""\
-Where a file was changed in the draft and in the project, too, bring the project's
-changes into the draft, for these paths or for all such files. Lines that both
-changed stand there twice, between conflict markers: have them corrected in the
-draft, then look at it and publish. A file counts as resolved from then on.
+Merge the project's changes into the draft where both changed the same file, for these
+paths or for all such files. Lines that both changed are written between conflict
+markers: edit them in the draft, then review and publish. From then on the file counts
+as resolved.
 
---ours keeps the draft's version, --theirs takes the project's; so it must be where
-lines mean nothing, or one side has deleted the file. It leaves a revision that
-holdfast draft undo takes back. The project is not touched.""",
+--ours keeps the draft's version, --theirs takes the project's; one of them is needed
+for binary files and where one side deleted the file. The merge is recorded as a
+revision that holdfast draft undo can take back. The project does not change.""",
         examples=(
-            ("holdfast draft merge", "all conflicts, with markers where lines clash"),
-            ("holdfast draft merge --theirs logo.png", "the project's version of one file"),
+            ("holdfast draft merge", "merge all files, with markers at conflicting lines"),
+            ("holdfast draft merge --theirs logo.png", "take the project's version of one file"),
         ),
         options=(
             Option(("--ours",), "keep the draft's version"),
@@ -161,42 +164,46 @@ holdfast draft undo takes back. The project is not touched.""",
             JSON,
             PROJECT,
         ),
-        argument=("[PATH...]", "only these, and what is below them"),
+        argument=("[PATH...]", "only these paths and everything below them"),
         is_many=True,
     ),
     Command(
         name="draft show",
-        summary="print a file as a draft, the project or the base has it",
+        summary="print the draft's, the project's or the base version of a file",
         description="""\
-Print one version of a file: the draft's, with --project the project's, with --base
-the one that the draft's changes are counted from. On a terminal nothing in it can
-steer that; through a pipe the bytes come as they are.""",
+Print one version of a file: the draft's; with --project the project's; with --base
+the version that the draft's changes are relative to. On a terminal control characters
+are escaped; in a pipe the bytes are unchanged.""",
         examples=(
-            ("holdfast draft show src/main.c", "as it is in the draft"),
-            ("holdfast draft show --project src/main.c", "as it is in the project"),
+            ("holdfast draft show src/main.c", "print the draft's version"),
+            ("holdfast draft show --project src/main.c", "print the project's version"),
         ),
         options=(
-            Option(("--project",), "the project's version"),
-            Option(("--base",), "the version that the draft's changes are counted from"),
+            Option(("--project",), "print the project's version"),
+            Option(("--base",), "print the version that the draft's changes are relative to"),
             WHICH,
             JSON,
-            Option(("-C",), "the project is there (otherwise: here, or above)", form="DIR"),
+            Option(
+                ("-C",),
+                "use the project in DIR (default: the current directory or one above)",
+                form="DIR",
+            ),
         ),
-        argument=("PATH", "which file"),
+        argument=("PATH", "the file"),
     ),
     Command(
         name="draft undo",
-        summary="go back to an earlier state of a draft",
+        summary="undo changes of a draft",
         description="""\
-Put the draft back to the state before the last command or batch, or to a
-revision; 0 is the project as it is. That leaves a revision itself, so it can be
-undone, too. The project is not touched.""",
+Return the draft to the state before the last command or batch of changes, or to a
+revision; 0 is the unchanged project. This records a revision itself, so that it can
+be undone, too. The project does not change.""",
         examples=(
-            ("holdfast draft undo", "as it was before the last command"),
-            ("holdfast draft undo --to 3", "as it was after revision 3"),
+            ("holdfast draft undo", "undo the last command"),
+            ("holdfast draft undo --to 3", "return to revision 3"),
         ),
         options=(
-            Option(("--to",), "the revision to go back to", form="REVISION"),
+            Option(("--to",), "the revision to return to", form="REVISION"),
             WHICH,
             JSON,
             PROJECT,
@@ -204,76 +211,76 @@ undone, too. The project is not touched.""",
     ),
     Command(
         name="draft discard",
-        summary="forget a draft",
+        summary="delete a draft",
         description="""\
-End everything that runs in the draft and remove it, with what was written there.
-What that is, is shown first, and you are asked. The project is not touched.""",
+End the processes in the draft and delete it with all its changes. The changes are
+shown first, and you are asked to confirm. The project does not change.""",
         examples=(
-            ("holdfast draft discard", "after a question"),
-            ("holdfast draft discard --yes", "without one"),
+            ("holdfast draft discard", "ask for confirmation"),
+            ("holdfast draft discard --yes", "do not ask for confirmation"),
         ),
-        options=(Option(("-y", "--yes"), "do not ask"), WHICH, JSON, PROJECT),
+        options=(Option(("-y", "--yes"), "do not ask for confirmation"), WHICH, JSON, PROJECT),
     ),
 )
 
 
-# What can be asked of a project that has drafts: where it stands, and to publish one.
-
 PUBLISH = (
     Command(
         name="publish",
-        summary="let the project have what a draft changed",
+        summary="apply the changes of a draft to the project",
         description="""\
-Bring the changes of the draft that has some (or --draft) into the project: all
-of them, or none. They are shown first, and you are asked. A checkpoint of the
-project is made before; killed in the middle, the next command finishes or undoes
-it. The draft stays, with what was not published. Files that git ignores stay
-there, too, unless you say --ignored or name them (--only).
+Apply the changes of the draft that has some (or of --draft) to the project: all of
+them, or none. They are shown first, and you are asked to confirm. A checkpoint of the
+project is created before; if the command is killed, the next one finishes or undoes
+it. The draft remains, with whatever was not published. Files that git ignores are not
+published, unless you add --ignored or name them (--only).
 
-A file that changed in the project, too, is never overwritten in passing. Where
-both changes fit together they are merged in the draft, and you look at it again.
-Else nothing is published; merge it in the draft (holdfast draft merge), say for
-each such file that the draft's is to be taken (--force), or leave it out (--only).
+A file that also changed in the project is never overwritten silently. If both changes
+can be merged, they are merged in the draft, and you review it again. Otherwise nothing
+is published: merge in the draft (holdfast draft merge), take the draft's version of
+each such file (--force), or leave it out (--only).
 
-With --commit what is published becomes one git commit on the branch that you are
-on. With --branch no file of the project changes: the commits that were made in
-the draft become a branch of its repository. Both run no hook, no filter and no
-other program of the repository, and sign nothing.""",
+--commit makes one git commit of the published changes on the current branch.
+--branch does not change files of the project: commits that were made in the draft
+become a branch of its repository. Neither runs hooks, filters or other programs of
+the repository, and neither signs commits.""",
         examples=(
-            ("holdfast publish", "everything, after a question"),
-            ("holdfast publish --only src docs/a.md --yes", "some of it, without one"),
-            ("holdfast publish --hunk 2:src/main.c", "one change of one file"),
-            ("holdfast publish --commit -m 'Fix the parser'", "and make one commit of it"),
-            ("holdfast publish --branch fix", "the agent's commits, as the branch fix"),
+            ("holdfast publish", "publish everything, after confirmation"),
+            ("holdfast publish --only src docs/a.md --yes", "publish some paths, without asking"),
+            ("holdfast publish --hunk 2:src/main.c", "publish one hunk of one file"),
+            ("holdfast publish --commit -m 'Fix the parser'", "publish and commit"),
+            ("holdfast publish --branch fix", "make the branch fix of the agent's commits"),
             (
                 "holdfast publish --force notes.txt",
-                "the draft's notes.txt, whatever the project has",
+                "overwrite notes.txt although the project changed it",
             ),
         ),
         options=(
-            Option(("--only",), "only these, and what is below them", form="PATH", is_many=True),
+            Option(
+                ("--only",), "only these paths and everything below them", form="PATH", is_many=True
+            ),
             Option(
                 ("--hunk",),
-                "only this change of a file, as holdfast draft diff numbers it",
+                "only this hunk, by its number in holdfast draft diff",
                 form="N:PATH",
                 is_repeated=True,
             ),
             Option(
                 ("--force",),
-                "take the draft's, though the project's has changed",
+                "take the draft's version although the project changed, too",
                 form="PATH",
                 is_many=True,
             ),
-            Option(("--commit",), "make one git commit of what is published"),
-            Option(("-m", "--message"), "with --commit: its message", form="TEXT"),
+            Option(("--commit",), "make one git commit of the published changes"),
+            Option(("-m", "--message"), "with --commit: the commit message", form="TEXT"),
             Option(
                 ("--branch",),
-                "only take the draft's own commits, as a new branch of this name",
+                "only create this branch from commits made in the draft",
                 form="NAME",
             ),
-            Option(("--git",), "also the project's own .git"),
-            Option(("--ignored",), "also files that git ignores"),
-            Option(("-y", "--yes"), "do not ask"),
+            Option(("--git",), "include the project's own .git"),
+            Option(("--ignored",), "include files that git ignores"),
+            Option(("-y", "--yes"), "do not ask for confirmation"),
             WHICH,
             JSON,
             PROJECT,
@@ -281,49 +288,47 @@ other program of the repository, and sign nothing.""",
     ),
     Command(
         name="status",
-        summary="where the project stands",
+        summary="show drafts, conflicts and checkpoints of the project",
         description="""\
-Show, without a network, where the project stands: its drafts and what each would
-change, what is in conflict, what there is to go back to, what went wrong last
-and what can be done about it.""",
+Show the state of the project: its drafts and what each would change, conflicts,
+checkpoints, the last failure and what can be done about it. This needs no network.""",
         examples=(
-            ("holdfast status", "a page"),
-            ("holdfast status --json | jq '.drafts[].changed'", "for a program"),
+            ("holdfast status", "print a table"),
+            ("holdfast status --json | jq '.drafts[].changed'", "as JSON"),
         ),
         options=(JSON, PROJECT),
     ),
     Command(
         name="recover",
-        summary="finish or undo what was interrupted",
+        summary="finish or undo an interrupted operation",
         description="""\
-Finish or undo a publication, a restore or a change of a draft that was cut short
-by a crash or a power loss, and say which. Every other command does this first by
-itself.""",
-        examples=(("holdfast recover", "see that nothing is half done"),),
+Finish or undo a publication, a restore or a change of a draft that a crash or power
+loss interrupted, and print which. Every other command does this first by itself.""",
+        examples=(("holdfast recover", "recover now"),),
         options=(JSON, PROJECT),
     ),
     Command(
         name="storage",
-        summary="how much room is used, and how to get some back",
+        summary="show and reduce disk usage",
         description="""\
-Show how much space the checkpoints of the project take. With --prune, remove old
-automatic ones; those that you made with `checkpoint create` only with --manual.
-The last publication and the last restore can always be undone, and no draft ever
-loses anything. At least 1,000 are kept where there is room.""",
+Show how much disk space the checkpoints of the project use. With --prune, delete old
+automatic ones; those that you made with `checkpoint create` only with --manual. The
+last publication and the last restore can always be undone, and drafts lose nothing.
+At least 1,000 checkpoints are kept if the quota allows it.""",
         examples=(
-            ("holdfast storage", "how much"),
-            ("holdfast storage --prune --dry-run --quota 2G", "what would go, to stay below that"),
-            ("holdfast storage --prune --quota 2G", "remove them"),
+            ("holdfast storage", "show disk usage"),
+            ("holdfast storage --prune --dry-run --quota 2G", "list what would be deleted"),
+            ("holdfast storage --prune --quota 2G", "delete old checkpoints"),
         ),
         options=(
-            Option(("--prune",), "remove what is too much"),
-            Option(("--dry-run",), "with --prune: only say what would go"),
+            Option(("--prune",), "delete old checkpoints"),
+            Option(("--dry-run",), "with --prune: only list what would be deleted"),
             Option(
                 ("--quota",),
-                "with --prune: how much may stay, such as 500M or 2G",
+                "with --prune: the space to stay below, such as 500M or 2G",
                 form="SIZE",
             ),
-            Option(("--manual",), "with --prune: also old ones that you made by hand"),
+            Option(("--manual",), "with --prune: also delete old ones that you created"),
             JSON,
             PROJECT,
         ),
@@ -331,72 +336,77 @@ loses anything. At least 1,000 are kept where there is room.""",
 )
 
 
-# What can be asked of checkpoints.
-
 CHECKPOINT = (
     Command(
         name="checkpoint",
-        summary="keep the project as it is, to go back to",
+        summary="create, list and compare checkpoints",
         description="""\
-A checkpoint is the whole project at one moment: tracked or not, ignored or not,
-modes, links, empty directories, times. It is on the disk when the command ends.
-What could not be kept is listed with the reason, and is never touched by a
-restore. Before every publication and restore one is made by itself.""",
+A checkpoint is a snapshot of the whole project: tracked or not, ignored or not, with
+modes, links, empty directories and times. It is durable when the command ends. Paths
+that could not be saved are listed with the reason, and a restore never touches them.
+Every publication and restore creates one first.""",
         examples=(
-            ("holdfast checkpoint create -m 'before the big change'", "make one"),
-            ("holdfast checkpoint list", "what there is to go back to"),
-            ("holdfast restore ID", "go back"),
+            ("holdfast checkpoint create -m 'before the big change'", "create a checkpoint"),
+            ("holdfast checkpoint list", "list checkpoints"),
+            ("holdfast restore ID", "restore a checkpoint"),
         ),
     ),
     Command(
         name="checkpoint create",
-        summary="make a checkpoint",
+        summary="create a checkpoint of the project",
         description="""\
-Keep the project as it is now. Only what is new since the last one takes time and
-room. Interrupted, it is as if it had not been asked for.""",
+Save the current state of the project. Only content that is new since the last
+checkpoint takes time and space. An interrupted command leaves no checkpoint.""",
         examples=(
-            ("holdfast checkpoint create", "now"),
-            ("holdfast checkpoint create -m 'tests are green'", "with a word about it"),
+            ("holdfast checkpoint create", "without a message"),
+            ("holdfast checkpoint create -m 'tests are green'", "with a message"),
         ),
         options=(
-            Option(("-m", "--message"), "a word about it", form="TEXT"),
+            Option(("-m", "--message"), "a message to describe it", form="TEXT"),
             JSON,
             PROJECT,
         ),
     ),
     Command(
         name="checkpoint list",
-        summary="what there is to go back to",
+        summary="list checkpoints",
         description="""\
-List the checkpoints of the project, the newest first: id, age, occasion, number
-of files, and the word about it. Those that are made by themselves, whenever a
-draft is looked at, are left out unless you ask for --all.""",
+List the checkpoints of the project, the newest first: id, age, reason, number of files
+and message. Those that are created automatically whenever a draft is reviewed are
+listed only with --all.""",
         examples=(
-            ("holdfast checkpoint list", "a page"),
-            ("holdfast checkpoint list --json | head -1 | jq -r .id", "the id of the last one"),
+            ("holdfast checkpoint list", "print a table"),
+            (
+                "holdfast checkpoint list --json | head -1 | jq -r .id",
+                "print the id of the last one",
+            ),
         ),
-        options=(Option(("--all",), "also those that were made by themselves"), JSON, PROJECT),
+        options=(
+            Option(("--all",), "include those that were created automatically"),
+            JSON,
+            PROJECT,
+        ),
     ),
     Command(
         name="checkpoint show",
-        summary="what a checkpoint holds, and what it does not",
+        summary="show what a checkpoint contains and what it leaves out",
         description="""\
-Show when and why a checkpoint was made, how much is in it, and every path that it
-does not cover, with the reason.""",
+Show when and why a checkpoint was created, how much it contains, and every path that
+it leaves out, with the reason.""",
         examples=(("holdfast checkpoint show cp_01jb", "the beginning of an id is enough"),),
         options=(JSON, PROJECT),
-        argument=("ID", "which one, by the beginning of its id"),
+        argument=("ID", "the checkpoint, by the beginning of its id"),
     ),
     Command(
         name="checkpoint diff",
-        summary="what changed since a checkpoint, or between two",
+        summary="show changes since a checkpoint, or between two",
         description="""\
-Show what changed from one checkpoint to another, or to the project as it is now:
-with one checkpoint, or with the word now. More words are paths to look at; after
-one checkpoint alone write now before them.""",
+Show changes from one checkpoint to another, or to the current project: with one
+checkpoint, or with the word now. Further words are paths; after a single checkpoint,
+write now before them.""",
         examples=(
-            ("holdfast checkpoint diff cp_01jb", "what you did since"),
-            ("holdfast checkpoint diff cp_01jb cp_01jc --stat src", "which files, in src"),
+            ("holdfast checkpoint diff cp_01jb", "show changes since then"),
+            ("holdfast checkpoint diff cp_01jb cp_01jc --stat src", "list changed files in src"),
         ),
         options=(STAT, JSON, PROJECT),
         argument=("A [B] [PATH...]", "one or two checkpoints (the second may be: now), and paths"),
@@ -404,30 +414,35 @@ one checkpoint alone write now before them.""",
     ),
     Command(
         name="restore",
-        summary="put the project back to a checkpoint",
+        summary="restore a checkpoint",
         description="""\
-Make the project what it was at a checkpoint, or only these paths of it. What would
-come back, change and go is listed first, and you are asked; without a terminal
-nothing is done unless you say --yes. Files that were made since the checkpoint go,
-unless you say --keep-new. First the project as it is now is kept, so this can be
-undone: the page says how. All of it is done or nothing; killed in the middle, the
-next command finishes or undoes it.
+Restore the project, or only some paths, to a checkpoint. Files that would be added,
+changed and deleted are listed first, and you are asked to confirm; without a terminal
+nothing is done unless you add --yes. Files created since the checkpoint are deleted,
+unless you add --keep-new. The current state is saved first, so that the restore can be
+undone: the output shows how. Everything is restored or nothing; if the command is
+killed, the next one finishes or undoes it.
 
-What the checkpoint does not cover is not touched, and neither is .git, unless
-you say so. Drafts stay as they are.""",
+Paths that the checkpoint leaves out are not touched, and neither is .git, unless you
+add --git. Drafts do not change.""",
         examples=(
-            ("holdfast restore cp_01jb", "all of it, after a question"),
-            ("holdfast restore cp_01jb --keep-new", "but let files stay that were made since"),
-            ("holdfast restore cp_01jb --only src/main.c docs", "one file and one directory"),
+            ("holdfast restore cp_01jb", "restore everything, after confirmation"),
+            ("holdfast restore cp_01jb --keep-new", "keep files created since"),
+            (
+                "holdfast restore cp_01jb --only src/main.c docs",
+                "restore one file and one directory",
+            ),
         ),
         options=(
-            Option(("--only",), "only these, and what is below them", form="PATH", is_many=True),
-            Option(("--keep-new",), "let files stay that were made since the checkpoint"),
-            Option(("--git",), "also the project's own .git"),
-            Option(("-y", "--yes"), "do not ask"),
+            Option(
+                ("--only",), "only these paths and everything below them", form="PATH", is_many=True
+            ),
+            Option(("--keep-new",), "keep files created since the checkpoint"),
+            Option(("--git",), "include the project's own .git"),
+            Option(("-y", "--yes"), "do not ask for confirmation"),
             JSON,
             PROJECT,
         ),
-        argument=("ID", "which checkpoint, by the beginning of its id"),
+        argument=("ID", "the checkpoint, by the beginning of its id"),
     ),
 )

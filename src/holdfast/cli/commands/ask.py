@@ -66,7 +66,7 @@ def _prompt(request: Request) -> str:
     if prompt == "-":
         prompt = whole_input()
     if prompt is None or not prompt.strip():
-        raise UsageWrong(problem="say what is to be done", read_on=_READ_ON)
+        raise UsageWrong(problem="Missing PROMPT", read_on=_READ_ON)
     return os.fsencode(prompt).decode("utf-8", "backslashreplace")
 
 
@@ -94,15 +94,15 @@ def _hint(result: TurnResult, session: KeptSession, request: Request) -> str:
     if result.refusals:
         lines.append(f"{result.refusals} request(s) of the agent were refused.")
     if result.status == LEFT and result.turn is not None:
-        lines.append(f"The turn goes on. Be there again: holdfast attach {name}")
+        lines.append(f"The turn continues. Attach with: holdfast attach {name}")
     if result.undo is not None:
         lines.append(f"Undo it:     holdfast restore {printable(result.undo)}")
     elif result.revision is not None:
         of = f" --draft {printable(session.draft)}" if request.has("--session") else ""
-        lines.append(f"Look at it:  holdfast draft diff{of}")
+        lines.append(f"Review it:   holdfast draft diff{of}")
         lines.append(f"Publish it:  holdfast publish{of}")
     if not request.has("--session"):
-        lines.append(f'Go on:       holdfast ask --session {name} "..."')
+        lines.append(f'Continue:    holdfast ask --session {name} "..."')
     if result.report is not None:
         lines.append(f"Report:      {printable(result.report)}")
     return "\n".join(lines)

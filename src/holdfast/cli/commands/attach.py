@@ -234,7 +234,7 @@ class Stay:
         """How it ended, and how to come back."""
         is_on = self._state.is_running or bool(self._state.waiting)
         name = printable(short(self._session))
-        hint = f"The turn goes on. Be there again: holdfast attach {name}" if is_on else ""
+        hint = f"The turn continues. Attach with: holdfast attach {name}" if is_on else ""
         # At a terminal the person has seen how turns ended; a script has only the status.
         status = 0 if self._is_typed or self._failure is not None else self._status
         return Outcome(status=status, failure=self._failure, hint=hint)

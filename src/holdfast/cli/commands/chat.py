@@ -65,7 +65,7 @@ def chat(request: Request, settings: Settings) -> Outcome:
         write(_hello(session))
     status = guarded(partial(_talk, session, request, settings))
     name = printable(short(session))
-    return Outcome(status=status, hint=f"Be there again: holdfast --resume {name}")
+    return Outcome(status=status, hint=f"Resume with: holdfast --resume {name}")
 
 
 def _hello(session: KeptSession) -> str:
@@ -101,7 +101,7 @@ def _meant(sessions: Sessions, request: Request, settings: Settings) -> KeptSess
     here = Path(request.value("--project") or ".").resolve()
     about = [each for each in sessions.all() if here.is_relative_to(each.project)]
     if not about:
-        problem = "there is no session here to go on with"
+        problem = "this directory has no session to resume"
         raise UsageWrong(problem=problem, read_on="holdfast --help")
     if named:
         from holdfast.cli.commands.session_choice import chosen

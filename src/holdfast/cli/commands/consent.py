@@ -19,8 +19,10 @@ from holdfast.cli.render.table import age
 from holdfast.nouns import printable
 from holdfast.workbench import Consent, Workbench, in_force
 
-_NOBODY = "Nothing of this project may go to a model: you are asked before anything does."
-_LESS = "From now on nothing of this project goes to {}. What was sent already was sent."
+_NOBODY = "No provider may see this project; you are asked before anything is sent."
+_LESS = (
+    "From now on nothing of this project is sent to {}. What was sent before cannot be recalled."
+)
 
 
 def consent(request: Request, settings: Settings) -> Outcome:
@@ -36,7 +38,7 @@ def consent(request: Request, settings: Settings) -> Outcome:
             case ("revoke", word) if provider := _provider(word):
                 hint = _revoked(project.workbench, provider)
             case _:
-                refuse("say list, give PROVIDER or revoke PROVIDER", request)
+                refuse("expected: list, give PROVIDER or revoke PROVIDER", request)
         holding = in_force(consent_history(project.workbench))
     if request.is_json:
         return Outcome(answer="".join(json_line(_record(each)) for each in holding))

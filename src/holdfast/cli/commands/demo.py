@@ -28,7 +28,7 @@ from holdfast.runners import write_sample
 from holdfast.world import command_of, disk_failure, system_processes
 
 _INDENT = "    "
-_LEADS_OUT = ("Look at it:", "Publish it:", "Go on:", "Report:")  # of a session that is soon gone
+_LEADS_OUT = ("Review it:", "Publish it:", "Continue:", "Report:")  # of a session that is soon gone
 # Variables that would have another agent work here than the scripted one, or publish otherwise.
 _SETTINGS = tuple(
     f"HOLDFAST_{each}" for each in ("RUNNER", "MODEL", "EFFORT", "BUDGET_", "PUBLISH_IGNORED")

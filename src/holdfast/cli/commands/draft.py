@@ -162,7 +162,7 @@ _HERE = "PWD"
 def run(request: Request, settings: Settings) -> Outcome:
     """Run a command in a draft, made if there is none, and end as it ends."""
     if not request.words:
-        refuse("say what to run, as in: holdfast draft run -- make", request)
+        refuse("Missing command: put it after --, as in: holdfast draft run -- make", request)
     with at_work(request, settings) as project:
         name = draft_meant(request, settings, project) or _newest(project)
         with enter_draft(project.workbench, name) as entered:
@@ -183,7 +183,9 @@ class _StayInDraft(Stay):
     def hint(self, process: Process) -> str:
         """What can be done about a process that was left running in a draft."""
         name = printable(process.id)
-        return f"It runs on. holdfast logs -f {name} shows it, holdfast stop {name} ends it."
+        return (
+            f"It is still running. holdfast logs -f {name} shows it, holdfast stop {name} ends it."
+        )
 
 
 async def _stayed(

@@ -348,7 +348,7 @@ class Stay:
             if (value := self._request.value(flag)) is not None:
                 words += [flag, value]
         line = printable(shlex.join([*words, process.id]))
-        return f"It runs on. Attach again: {line}"
+        return f"It is still running. Attach with: {line}"
 
     async def _dial(self) -> Transport:
         first, self._first = self._first, None
@@ -359,7 +359,7 @@ def command_in(cwd: str, request: Request, *, is_local: bool) -> Command:
     """What is to be run there, with our environment and a terminal like ours."""
     read_on = f"holdfast {request.command} --help"
     if not request.words:
-        problem = f"say what to run, as in: holdfast {request.command} -- make"
+        problem = f"Missing command: put it after --, as in: holdfast {request.command} -- make"
         raise UsageWrong(problem=problem, read_on=read_on)
     for word in request.words:
         if not _is_text(word):

@@ -21,7 +21,7 @@ from holdfast.exec.storage.retention_loop import BYTES_MAX
 from holdfast.world import disk_failure, make_private
 
 _LISTEN = "ws://127.0.0.1:0"
-_HINT = "Clients are to be given --token-file {path}\n"  # said once, where it was not chosen
+_HINT = "Clients need --token-file {path}\n"  # said once, where it was not chosen
 
 
 def exec_server(request: Request, settings: Settings) -> Outcome:

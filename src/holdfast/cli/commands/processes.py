@@ -61,7 +61,7 @@ def ps(request: Request, settings: Settings) -> Outcome:
         records += [orphan_line(each) for each in lost]
         return Outcome(answer="".join(map(json_line, records)))
     look = look_for(sys.stdout, request, settings)
-    hints = [] if found else ["No processes. Run one: holdfast exec -- ..."]
+    hints = [] if found else ["No processes. Start one with: holdfast exec -- ..."]
     hints += [f"{hidden} of Holdfast's own: holdfast ps --all"] if hidden else []
     hints += [detached_note(detached)] if detached else []
     hints += [orphans_note(lost)] if lost else []
@@ -88,7 +88,9 @@ def stop(request: Request, settings: Settings) -> Outcome:
         lines = [json_line(ended_line(*each)) for each in ended]
         return Outcome(answer="".join(lines), failure=failure)
     notes = [ended_note(name, status) for name, _, status in ended if status is not None]
-    return Outcome(hint="\n".join(notes) or ("" if ended else "Nothing runs."), failure=failure)
+    return Outcome(
+        hint="\n".join(notes) or ("" if ended else "Nothing is running."), failure=failure
+    )
 
 
 async def end_all(server: ExecEndpoint) -> None:

@@ -86,7 +86,7 @@ def read_order(request: Request, *, home: Path) -> Order:
     The current directory is seen, and can be changed only if it was given with --write.
     """
     if not request.words:
-        _refuse("say what to run, as in: holdfast sandbox -- make")
+        _refuse("Missing command: put it after --, as in: holdfast sandbox -- make")
     hosts = request.values("--net")
     allowed = allow_list(*hosts)
     cwd = os.getcwd()

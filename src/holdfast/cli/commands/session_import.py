@@ -244,7 +244,7 @@ def _hint(session: KeptSession, reading: Reading, *, is_new: bool) -> str:
         lines.append("It is too long; what came last is left out.")
     lines.append(f"Read it:  holdfast sessions show {name}")
     if session.runner in RUNNERS:
-        lines.append(f"Go on:    holdfast --resume {name}")
+        lines.append(f"Resume:   holdfast --resume {name}")
     else:
         lines.append(f"There is no runner for {session.runner} yet, so it cannot be gone on with.")
     return "\n".join(lines)

@@ -173,7 +173,7 @@ def stop(request: Request, settings: Settings) -> Outcome:
         _tidy(state, found)
     if request.is_json:
         return Outcome(answer=json.dumps(stop_record(found, turns, is_ended=True)) + "\n")
-    return Outcome(hint=f"All of it has ended ({len(found)})." if found else "Nothing runs.")
+    return Outcome(hint=f"Ended everything ({len(found)})." if found else "Nothing is running.")
 
 
 def _refuse_nonsense(request: Request) -> None:

@@ -239,7 +239,9 @@ class Attendance:
         if answer is None:
             self.result.refusals += 1
             if self._look is None:  # a person reads the record of it
-                await self._note(f"? Nobody is here to be asked: {printable(asked.title)}")
+                await self._note(
+                    f"? Refused, because no terminal is attached: {printable(asked.title)}"
+                )
         else:
             by = AnswerSource.PERSON
         given = asked.refusal if answer is None else answer
