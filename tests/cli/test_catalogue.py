@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from holdfast.cli.catalogue import COMMANDS, COMMON, GUIDE, TOP
-from holdfast.cli.invocation import HOMES
+from holdfast.cli.invocation import HANDLERS
 from holdfast.cli.parser import is_group
 from holdfast.failures import Kind
 
@@ -34,6 +34,6 @@ def test_every_exit_status_is_explained() -> None:
 def test_every_command_is_carried_out_by_somebody() -> None:
     named = {command.name for command in COMMANDS if not is_group(command)}
 
-    assert named == HOMES.keys()
-    for module, function in HOMES.values():
+    assert named == HANDLERS.keys()
+    for module, function in HANDLERS.values():
         assert callable(getattr(import_module(f"holdfast.cli.{module}"), function))

@@ -68,7 +68,7 @@ def test_a_wrong_setting_ends_with_78_and_says_which(tmp_path: Path) -> None:
     done = holdfast("doctor", home=tmp_path, HOLDFAST_DEBUG="perhaps")
 
     assert (done.returncode, done.stdout) == (78, "")
-    assert done.stderr.splitlines()[0] == "✗ A setting is wrong"
+    assert done.stderr.splitlines()[0] == "✗ A setting is not valid"
     assert done.stderr.splitlines()[-1] == "  CONFIG_SETTING_INVALID"
     assert "HOLDFAST_DEBUG is set to 'perhaps'" in done.stderr
 

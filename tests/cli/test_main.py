@@ -162,4 +162,6 @@ def test_a_prompt_on_a_pipe_is_asked(tmp_path: Path, is_socket: bool) -> None:
         )
 
     assert (ended.returncode, ended.stdout) == (3, b"")
-    assert b"codex sends to its model" in ended.stderr  # so it was about to be asked
+    assert (
+        b"codex sends the files it reads in this project to its model" in ended.stderr
+    )  # so it was about to be asked

@@ -171,4 +171,4 @@ def test_a_group_names_its_commands() -> None:
     request = parse(["draft"])
 
     assert isinstance(request, Request)
-    assert "\n  draft discard  forget a draft\n" in (request.page or "")
+    assert "\n  draft discard  delete a draft\n" in (request.page or "")

@@ -101,7 +101,7 @@ def test_who_interrupts_while_we_hold_it_is_told_what_comes_next(
     told = capsys.readouterr().err
     handle.__exit__(None, None, None)
 
-    assert told.startswith("Interrupted. The next command finishes or undoes what was begun")
+    assert told.startswith("Interrupted. The next command finishes or undoes the operation")
 
 
 def test_what_is_wrong_names_where_to_read_on() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.app.settings import Settings, parse
 from holdfast.cli.declarations import Request
-from holdfast.cli.invocation import HOMES
+from holdfast.cli.invocation import HANDLERS
 from holdfast.cli.model import Outcome
 from holdfast.cli.parser import parse as read
 from holdfast.confine import PlaceSpec, create, end, places
@@ -39,7 +39,7 @@ class Bench:
         """What comes of words, carried out in this process."""
         request = read(["-C", str(self.project), *words])
         assert isinstance(request, Request), request
-        module, function = HOMES[request.command]
+        module, function = HANDLERS[request.command]
         carry_out = getattr(import_module(f"holdfast.cli.{module}"), function)
         outcome = carry_out(request, self.settings)
         assert isinstance(outcome, Outcome)

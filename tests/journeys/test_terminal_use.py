@@ -67,7 +67,7 @@ def test_what_an_agent_cannot_do_is_said(bench: Bench) -> None:
             ("/compact", "it cannot be told to"),
             ("/branch", "This agent cannot go back"),
             ("/agents", "The agent has no helpers."),
-            ("/modle x", "Is /model meant?"),
+            ("/modle x", "Did you mean /model?"),
         ]:
             screen.type(f"{line}\r")
             screen.sees(answer)
@@ -81,7 +81,7 @@ def test_who_sits_at_a_session_that_is_ended_elsewhere_is_told(bench: Bench) -> 
         screen.type("half of a thought")
         ended = bench.ran("sessions", "end", sessions(bench)[0]["id"])
         assert ended.returncode == 0, ended.stderr
-        screen.sees("The session was ended; what was said is kept.")
+        screen.sees("The session was ended; the conversation is kept.")
         screen.shows("> half of a thought")
         screen.type("\x15/restart\r")
         screen.shows(READY)

@@ -8,7 +8,13 @@ from holdfast.failures import Action, Failure, Kind, to_wire
 from holdfast.host.failures import HostCrashed, HostGone
 from holdfast.terminal.error_view import offers_of, trouble_of
 from holdfast.terminal.model import Offer
-from holdfast.terminal.slash_commands import Do, Run, Say, Wrong, meaning_of
+from holdfast.terminal.slash_commands import (
+    HoldfastCommand,
+    InvalidLine,
+    PromptText,
+    TerminalCommand,
+    parse_line,
+)
 from holdfast.workbench.failures import ConsentRequired
 
 
@@ -40,8 +46,8 @@ def test_who_has_not_agreed_is_asked_by_the_likeliest_key_and_then_it_is_tried_a
     (offer,) = trouble_of(to_wire(required)).offers
 
     assert offer == Offer("Give consent", "/consent give 'a b'", then="/retry")
-    meant = meaning_of(offer.line, draft="d")
-    assert meant == Run(("consent", "give", "a b"))
+    meant = parse_line(offer.line, draft="d")
+    assert meant == HoldfastCommand(("consent", "give", "a b"))
 
 
 class _Everything(
@@ -61,6 +67,6 @@ def test_every_action_is_a_line_that_can_be_typed_and_is_offered_once() -> None:
     assert len({each.line for each in offers}) == len(offers)
     for each in offers:
         line = f"{each.line}x" if each.line.endswith(" ") else each.line
-        meant = meaning_of(line, draft="d")
-        assert isinstance(meant, Run | Do | Say), (each, meant)
-        assert not isinstance(meant, Wrong)
+        meant = parse_line(line, draft="d")
+        assert isinstance(meant, HoldfastCommand | TerminalCommand | PromptText), (each, meant)
+        assert not isinstance(meant, InvalidLine)

@@ -1,4 +1,4 @@
-"""A typed line is words for the agent, a command of ours, a deed of the terminal, or wrong."""
+"""A typed line is a prompt, a holdfast command, an action of the terminal, or invalid."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.terminal.slash_commands import (
-    SLASHES,
-    Deed,
-    Do,
-    Meant,
-    Run,
-    Say,
-    Wrong,
+    SLASH_COMMANDS,
+    HoldfastCommand,
+    InvalidLine,
+    ParsedLine,
+    PromptText,
+    TerminalAction,
+    TerminalCommand,
     choice_of,
     completions,
     help_lines,
-    meaning_of,
+    parse_line,
 )
 
 
-def meant(line: str) -> Meant:
-    return meaning_of(line, draft="d1")
+def meant(line: str) -> ParsedLine:
+    return parse_line(line, draft="d1")
 
 
 @pytest.mark.parametrize(
     ("line", "meaning"),
     [
-        ("Mend it", Say("Mend it")),
-        ("  Mend it \n", Say("Mend it")),
-        ("/etc/hosts is wrong", Say("/etc/hosts is wrong")),
-        ("//help is a word", Say("/help is a word")),
-        ("/diff", Run(("draft", "diff", "--draft", "d1"))),
-        ("/diff 'a b' c", Run(("draft", "diff", "--draft", "d1", "a b", "c"))),
-        ("/publish --only a", Run(("publish", "--draft", "d1", "--only", "a"))),
-        ("/restore cp_1", Run(("restore", "cp_1"))),
-        ("/restore", Wrong("/restore wants ID.")),
-        ("/diff 'a", Wrong("/diff: a quote is not closed.")),
-        ("/model openai/x", Do(Deed.MODEL, "openai/x")),
-        ("/help", Do(Deed.HELP, "")),
-        ("/hepl", Wrong("There is no /hepl. Is /help meant?")),
-        ("/resume", Do(Deed.RESUME, "")),
-        ("/restor", Wrong("There is no /restor. Is /restart meant?")),
-        ("/discrd", Wrong("There is no /discrd. /help lists all.")),
-        ("/xyzzy", Wrong("There is no /xyzzy. /help lists all.")),
+        ("Mend it", PromptText("Mend it")),
+        ("  Mend it \n", PromptText("Mend it")),
+        ("/etc/hosts is wrong", PromptText("/etc/hosts is wrong")),
+        ("//help is a word", PromptText("/help is a word")),
+        ("/diff", HoldfastCommand(("draft", "diff", "--draft", "d1"))),
+        ("/diff 'a b' c", HoldfastCommand(("draft", "diff", "--draft", "d1", "a b", "c"))),
+        ("/publish --only a", HoldfastCommand(("publish", "--draft", "d1", "--only", "a"))),
+        ("/restore cp_1", HoldfastCommand(("restore", "cp_1"))),
+        ("/restore", InvalidLine("/restore needs ID.")),
+        ("/diff 'a", InvalidLine("/diff: a quote is not closed.")),
+        ("/model openai/x", TerminalCommand(TerminalAction.MODEL, "openai/x")),
+        ("/help", TerminalCommand(TerminalAction.HELP, "")),
+        ("/hepl", InvalidLine("Unknown command /hepl. Did you mean /help?")),
+        ("/resume", TerminalCommand(TerminalAction.RESUME, "")),
+        ("/restor", InvalidLine("Unknown command /restor. Did you mean /restart?")),
+        ("/discrd", InvalidLine("Unknown command /discrd. /help lists all commands.")),
+        ("/xyzzy", InvalidLine("Unknown command /xyzzy. /help lists all commands.")),
     ],
 )
-def test_a_line_has_one_meaning(line: str, meaning: Meant) -> None:
+def test_a_line_has_one_meaning(line: str, meaning: ParsedLine) -> None:
     assert meant(line) == meaning
 
 
@@ -69,23 +69,26 @@ def test_a_model_is_named_with_or_without_an_effort(
 ) -> None:
     found = choice_of(argument)
 
-    assert (None if isinstance(found, Wrong) else found) == chosen
+    assert (None if isinstance(found, InvalidLine) else found) == chosen
 
 
 @given(st.text())
 def test_every_line_means_something(line: str) -> None:
-    assert isinstance(meant(line), Say | Run | Do | Wrong)
+    assert isinstance(meant(line), PromptText | HoldfastCommand | TerminalCommand | InvalidLine)
 
 
 def test_every_deed_has_a_name_and_every_name_a_meaning() -> None:
-    assert {each.deed for each in SLASHES} >= set(Deed)
-    assert len({each.name for each in SLASHES}) == len(SLASHES)
-    assert all(isinstance(meant(f"/{each.name} x"), Run | Do) for each in SLASHES)
+    assert {each.action for each in SLASH_COMMANDS} >= set(TerminalAction)
+    assert len({each.name for each in SLASH_COMMANDS}) == len(SLASH_COMMANDS)
+    assert all(
+        isinstance(meant(f"/{each.name} x"), HoldfastCommand | TerminalCommand)
+        for each in SLASH_COMMANDS
+    )
 
 
 def test_a_slash_becomes_what_begins_so() -> None:
     assert [each.name for each in completions("/che")] == ["checkpoint", "checkpoints"]
-    assert [each.name for each in completions("/")] == [each.name for each in SLASHES]
+    assert [each.name for each in completions("/")] == [each.name for each in SLASH_COMMANDS]
     assert list(completions("/diff ")) == list(completions("words")) == []
 
 
@@ -95,5 +98,5 @@ def test_help_lists_everything(width: int) -> None:
 
     assert max(map(len, lines)) <= width
     heads = [line for line in lines if line.startswith("/")]
-    assert all(f"/{each.name}" in head for each, head in zip(SLASHES, heads, strict=True))
+    assert all(f"/{each.name}" in head for each, head in zip(SLASH_COMMANDS, heads, strict=True))
     assert "Ctrl-O" in " ".join(lines)

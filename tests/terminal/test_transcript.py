@@ -179,7 +179,7 @@ def test_a_question_waits_until_it_is_answered() -> None:
     assert transcript.session.questions == ()
     fed(transcript, *happened(asked))
     assert fed(transcript, QuestionAnswered("q", "no", AnswerSource.NOBODY)) == [
-        Note("May I? — nobody answered: no", is_warning=True)
+        Note("May I? — no answer: no", is_warning=True)
     ]
 
 
@@ -230,7 +230,7 @@ def test_the_rest_is_worth_a_line_or_nothing() -> None:
     ]
     assert fed(transcript, TurnAborted("c3", 1), SessionEnded("c4", 0)) == [
         Note("Ending the turn."),
-        Note("The session was ended; what was said is kept."),
+        Note("The session was ended; the conversation is kept."),
     ]
 
 

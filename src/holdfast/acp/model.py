@@ -65,7 +65,7 @@ MODES: Final = (
     Mode(
         "alone",
         "Alone",
-        "Changes stay in a draft, and nobody is asked: what needs leave is refused.",
+        "Changes stay in a draft, and permission requests are refused without asking.",
         asks=False,
     ),
 )

@@ -1,6 +1,6 @@
 """Be an agent for editors, by the Agent Client Protocol: any runner, and nothing is lost.
 
-An editor leads a session as a terminal does. What it is told of a turn is what the journal keeps;
+An editor is a client of the host, as a terminal is. Its updates are the records of the journal;
 what the protocol has no word for goes under `_holdfast/`.
 """
 
@@ -113,7 +113,7 @@ class EditorAgent:
     async def resume_session(
         self, session_id: str, mcp_servers: Sequence[object] | None = None, **_: object
     ) -> schema.ResumeSessionResponse:
-        """Go on with a session without being told again what was said."""
+        """Resume a session without replaying its conversation."""
         with _told():
             about = await self._stays.find(session_id)
         return schema.ResumeSessionResponse(**self._opened(about, mcp_servers).__dict__)
@@ -207,7 +207,7 @@ class EditorAgent:
         raise acp.RequestError.method_not_found(method)
 
     def _opened(self, about: Opened, servers: Sequence[object] | None) -> _Options:
-        """What an editor is told of a session that it has now; commands follow the answer."""
+        """The state of an opened session; available commands follow the response."""
         if servers is not None:
             self._servers[about.id] = servers_of(servers)
         if self._tasks is not None:

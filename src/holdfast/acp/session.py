@@ -71,7 +71,7 @@ def config_options(about: Opened, state: EditorState) -> ConfigOptions:
 
 
 def chosen(about: Opened, state: EditorState, option: str, value: object) -> EditorState | None:
-    """The state with an option set; None if there is no such option, or not with this value."""
+    """The state with an option set; None if the option or the value is unknown."""
     for each in config_options(about, state):
         if each.id != option or not isinstance(each, schema.SessionConfigOptionSelect):
             continue

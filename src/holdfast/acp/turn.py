@@ -1,4 +1,4 @@
-"""A prompt of an editor: its turn is told, what that asks is asked, and it can be ended."""
+"""One prompt of an editor: stream its turn, ask for permissions, cancel it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Stays(Protocol):
         ...
 
     async def fork(self, session: str) -> Opened:
-        """A new session that knows all that was said in one, which has to be at rest."""
+        """Fork a session; raises SessionForkBusy while a turn runs."""
         ...
 
     def agree(self, session: str, provider: str) -> None:
@@ -210,7 +210,7 @@ class EditorTurn:
                 await self._seat.command(AbortCommand(_named()))
 
     async def _ask(self, seat: HostSupervisor, asked: QuestionAsked, mode: Mode) -> None:
-        """Ask the person in the editor; nobody, or an editor that cannot ask, refuses."""
+        """Ask for permission in the editor; refuses if the editor cannot ask or does not answer."""
         chosen = None
         if asked.choices and mode.asks:
             about = await self._stays.find(self._session)

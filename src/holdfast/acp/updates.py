@@ -1,4 +1,4 @@
-"""What an editor is told of a session, in the words of the Agent Client Protocol."""
+"""Records of a session as session updates of the Agent Client Protocol."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Lines:
 
 
 def hunks_of(text: str) -> list[Hunk] | None:
-    """All hunks of a diff; None if it is no diff, or not the whole of one."""
+    """All hunks of a diff; None if it is not a complete diff."""
     try:
         return list(_read(text.removesuffix("\n").split("\n") if text else ()))
     except _NoDiffError:
@@ -86,7 +86,7 @@ def _read(lines: Sequence[str]) -> Iterator[Hunk]:
             is_new, path = lines[at] == "--- /dev/null", _path(lines[at : at + 2])
             at += 2
             continue
-        if lines[at].startswith("\\ "):  # there is no newline at the end
+        if lines[at].startswith("\\ "):  # \\ No newline at end of file
             at += 1
             continue
         sizes = _SIZES.match(lines[at])
@@ -146,15 +146,15 @@ _KINDS: Final[dict[str, schema.ToolKind]] = {
 
 
 class Updates:
-    """Turns what is seen of a session into updates; nothing is told twice."""
+    """Converts records and streamed text to updates; never sends the same text twice."""
 
     def __init__(self, about: Opened, *, is_replayed: bool = False) -> None:
         self._about, self._is_replayed = about, is_replayed
-        self._streamed: dict[str, str] = {}  # what was told, piece by piece, of what is not over
-        self._last: str | None = None  # the item that was told of last
+        self._streamed: dict[str, str] = {}  # text already sent of unfinished items
+        self._last: str | None = None  # the item of the last update
 
     def of(self, seen: SupervisionEvent) -> Iterator[Update]:
-        """What an editor is told of it."""
+        """The updates for one record."""
         match seen:
             case DeltasReceived(deltas):
                 for delta in deltas:
@@ -178,7 +178,7 @@ class Updates:
             self._streamed[delta.item] = self._streamed.get(delta.item, "") + delta.text
 
     def _words(self, item: str, sort: DeltaKind, text: str) -> Update:
-        """A piece of what is said; an editor joins pieces, so another item begins a paragraph."""
+        """A chunk of a message; editors join chunks, so another item begins a paragraph."""
         if self._last is not None and self._last != item:
             text = f"\n\n{text}"
         self._last = item
@@ -201,7 +201,7 @@ class Updates:
                 yield from self._done(event)
 
     def _rest(self, event: TextCompleted | ThinkingCompleted) -> str:
-        """What was not told of it yet: all of what is said, if pieces in between were left out."""
+        """The text that was not sent yet: all of it if streamed chunks were dropped."""
         begun = self._streamed.pop(event.item, "")
         if event.text.startswith(begun):
             return event.text.removeprefix(begun)

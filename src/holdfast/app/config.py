@@ -24,7 +24,7 @@ _BYTES_MOST: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What counts, by key; and the project's file that does not, because nobody trusts it."""
+    """Settings by key; and the project file that is ignored because it is not trusted."""
 
     settled: Mapping[str, Settled]
     untrusted: Path | None = None
@@ -70,7 +70,7 @@ def content_of(file: Path) -> bytes:
         number = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(number, "rb") as opened:
             if not stat.S_ISREG(os.fstat(number).st_mode):
-                raise ConfigUnreadable(file=str(file), problem="it is no regular file")
+                raise ConfigUnreadable(file=str(file), problem="it is not a regular file")
             content = opened.read(_BYTES_MOST + 1)
     except OSError as error:
         raise ConfigUnreadable(file=str(file), problem=error.strerror or str(error)) from error

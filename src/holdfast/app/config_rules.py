@@ -23,7 +23,7 @@ BUDGET: Final = "budget."
 WAIT: Final = "wait."  # for models
 LIMITS: Final = (BUDGET, WAIT)  # how keys begin that a session is begun with
 WAYS: Final = ("bell", "osc9", "osc777", "command")  # to call a person who looks elsewhere
-_COUNT_END: Final = 10**18  # what is kept as text is read again: as long as that may be
+_COUNT_END: Final = 10**18  # bounds the length of a number that is stored as text and parsed again
 _CLAIMS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -48,7 +48,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What counts, and who said so; nothing if nobody did."""
+    """The value of a setting and its origin; None if it is not set."""
 
     value: Value | None
     origin: str

@@ -1,4 +1,4 @@
-"""What can go wrong before the program has begun its work."""
+"""Failures of settings, sessions and the local server."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ class SettingInvalid(
     Failure,
     code="CONFIG_SETTING_INVALID",
     kind=Kind.MISCONFIGURED,
-    title="A setting is wrong",
+    title="A setting is not valid",
     user_message="{variable} is set to {value!r}, but must be {allowed}. Change it or unset it.",
     phase="settings",
     actions=(Action.OPEN_SETTINGS,),
 ):
-    """An environment variable holds a value that has no meaning."""
+    """An environment variable or setting has a value that is not allowed."""
 
     variable: str
     value: str
@@ -26,9 +26,9 @@ class SessionMissing(
     code="SESSION_MISSING",
     kind=Kind.MISSING,
     title="No such session",
-    user_message="There is no session {session}; `holdfast sessions list` shows all.",
+    user_message="Session {session} does not exist; `holdfast sessions list` lists all.",
 ):
-    """No session has the id that was given."""
+    """No session matches the given id."""
 
     session: str
 
@@ -37,10 +37,10 @@ class SessionAmbiguous(
     Failure,
     code="SESSION_AMBIGUOUS",
     kind=Kind.INVALID,
-    title="Which session?",
-    user_message="{count} sessions begin with {session}. Say more of the id.",
+    title="The session id is ambiguous",
+    user_message="{count} sessions begin with {session}. Give more characters of the id.",
 ):
-    """The beginning of an id that was given fits several sessions."""
+    """The given beginning of an id matches several sessions."""
 
     session: str
     count: int
@@ -50,13 +50,13 @@ class SessionReadOnly(
     Failure,
     code="SESSION_READ_ONLY",
     kind=Kind.MISSING,
-    title="It can only be read",
-    user_message="{session} was taken over from {tool}, and no runner for {tool} exists yet. "
+    title="The session is read-only",
+    user_message="{session} was imported from {tool}, and there is no runner for {tool} yet. "
     "Read it with holdfast sessions show {session}, or begin a session with another runner.",
     recovery=Recovery.USE_ALTERNATIVE,
     actions=(Action.SWITCH_RUNNER,),
 ):
-    """A session is to go on whose tool we have no runner for."""
+    """An imported session cannot continue, because its tool has no runner."""
 
     session: str
     tool: str
@@ -67,10 +67,10 @@ class HistoryMissing(
     code="SESSION_HISTORY_MISSING",
     kind=Kind.MISSING,
     title="No such conversation",
-    user_message="{tool} keeps no conversation {conversation} about {project}. The command "
-    "holdfast sessions import {tool} lists those that it keeps.",
+    user_message="{tool} has no conversation {conversation} about {project}. The command "
+    "holdfast sessions import {tool} lists its conversations.",
 ):
-    """A conversation is to be taken over that its tool does not have, or not about the project."""
+    """The tool has no conversation of this id about the project."""
 
     tool: str
     conversation: str
@@ -86,7 +86,7 @@ class ConfigKeyUnknown(
     phase="settings",
     actions=(Action.OPEN_SETTINGS,),
 ):
-    """A file settles something that does not exist."""
+    """A configuration file has an unknown key."""
 
     key: str
     file: str
@@ -97,13 +97,13 @@ class ConfigKeyRefused(
     Failure,
     code="CONFIG_KEY_REFUSED",
     kind=Kind.MISCONFIGURED,
-    title="Not for a project to settle",
+    title="A project may not set this",
     user_message="{file} has a setting {key}, but a project may only set budgets. Put it into "
     "your own config.toml.",
     phase="settings",
     actions=(Action.OPEN_SETTINGS,),
 ):
-    """A project's file settles what only its user may."""
+    """A project file sets a key that only the user's own config.toml may set."""
 
     key: str
     file: str
@@ -113,12 +113,12 @@ class ConfigUnreadable(
     Failure,
     code="CONFIG_FILE_UNREADABLE",
     kind=Kind.MISCONFIGURED,
-    title="The settings cannot be read",
+    title="The settings are not readable",
     user_message="{file} cannot be read: {problem}.",
     phase="settings",
     actions=(Action.OPEN_SETTINGS,),
 ):
-    """A file of settings is no TOML, too long, or no file."""
+    """A configuration file is not valid TOML, is too long, or is not a regular file."""
 
     file: str
     problem: str
@@ -129,11 +129,11 @@ class TrustUnconfirmed(
     code="CONFIG_TRUST_UNCONFIRMED",
     kind=Kind.NEEDS_APPROVAL,
     title="Nothing was trusted",
-    user_message="Nobody said that {file} may count. Say yes when asked, or add --yes.",
+    user_message="Trusting {file} was not confirmed. Answer yes when asked, or add --yes.",
     phase="settings",
     actions=(Action.GIVE_CONSENT, Action.CANCEL),
 ):
-    """A project's settings were to be trusted, and no person agreed."""
+    """`holdfast trust` was not confirmed."""
 
     file: str
 
@@ -143,10 +143,10 @@ class SessionForkBusy(
     code="SESSION_FORK_BUSY",
     kind=Kind.BUSY,
     title="A turn is running",
-    user_message="{session} is at work. Fork it when its turn is over, or end the turn first.",
+    user_message="{session} has a running turn. Fork it when the turn is over, or end the turn.",
     actions=(Action.WAIT, Action.CANCEL),
 ):
-    """A session is to be forked in which something runs or waits."""
+    """A session cannot be forked while a turn runs or waits."""
 
     session: str
 
@@ -169,11 +169,11 @@ class LocalServerUnavailable(
     code="CLI_LOCAL_SERVER_UNAVAILABLE",
     kind=Kind.UNAVAILABLE,
     title="The local exec-server does not start",
-    user_message="Nothing was run, because no exec-server could be started here: {reason}",
+    user_message="Nothing was run, because the local exec-server did not start: {reason}",
     phase="exec.start",
     actions=(Action.RETRY, Action.VIEW_REPORT),
 ):
-    """The server of this machine was to be started, and does not answer."""
+    """The local exec-server was started and does not answer."""
 
     reason: str
 
@@ -182,13 +182,13 @@ class LocalServerStopped(
     Failure,
     code="CLI_LOCAL_SERVER_STOPPED",
     kind=Kind.CANCELLED,
-    title="Everything was ended",
-    user_message="The local exec-server was ended with all that ran there, by holdfast stop --all "
-    "({user}, at {at}). What was written until then is kept: holdfast ps lists it.",
+    title="The local exec-server was stopped",
+    user_message="The local exec-server and its processes were ended by holdfast stop --all "
+    "({user}, at {at}). Output until then is kept: holdfast ps lists it.",
     phase="exec.connect",
     actions=(Action.RETRY,),
 ):
-    """The server that we worked with was ended on purpose, so it is not started again for us."""
+    """The local server was stopped on purpose, so an earlier client does not restart it."""
 
     user: str
     at: str

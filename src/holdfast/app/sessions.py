@@ -1,4 +1,4 @@
-"""Keep sessions: a directory for each, and where its host is to be reached."""
+"""Stored sessions: a directory for each, and the socket of its host."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RUNNERS: Final = (
     "rehearsal",
     "codex",
     "native",
-)  # whom a session can be with, the first unless one is named
+)  # values of --runner; the first sends nothing over the network
 PREFIX: Final = "session"
 _ABOUT: Final = "session.json"
 _JOURNAL: Final = "journal.jsonl"
@@ -38,7 +38,7 @@ NAME_CELLS: Final = 8  # characters at the end of an id: enough to name a sessio
 
 
 class KeptSession(msgspec.Struct, frozen=True):
-    """What a session is about; all else is in its journal."""
+    """Metadata of a session (`session.json`); everything else is in its journal."""
 
     id: str
     project: str
@@ -60,7 +60,7 @@ class Sessions:
     def make(
         self, project: str, draft: str, runner: str, *, title: str, options: dict[str, str]
     ) -> KeptSession:
-        """Keep a new session; it has said nothing yet."""
+        """Store a new session with an empty journal."""
         made = KeptSession(
             id=str(IdMaker(self._clock, SystemRandomSource()).make(PREFIX)),
             project=project,
@@ -75,10 +75,10 @@ class Sessions:
         return made
 
     def all(self) -> list[KeptSession]:
-        """Every session, the newest first; one that cannot be read is passed over."""
+        """Every session, the newest first; unreadable ones are skipped."""
         found: list[KeptSession] = []
         for name in sorted(self._names(), reverse=True):
-            with suppress(OSError, ValueError):  # it may not even be text
+            with suppress(OSError, ValueError):  # ValueError also covers bytes that are not UTF-8
                 data = (self._directory / name / _ABOUT).read_bytes()
                 found.append(msgspec.json.decode(data, type=KeptSession))
         return found
@@ -92,7 +92,10 @@ class Sessions:
             raise disk_failure(error, path=str(self._directory)) from error
 
     def find(self, name: str | None) -> KeptSession:
-        """The session whose id begins so, or ends so; without a name the newest."""
+        """Find a session by the beginning or end of its id; the newest for None.
+
+        Raises SessionMissing or SessionAmbiguous.
+        """
         every = self.all()
         matching = [each for each in every if name is None or name in {each.id, short(each)}]
         if name:
@@ -105,40 +108,40 @@ class Sessions:
         return matching[0]
 
     def is_named(self, name: str) -> bool:
-        """Whether a word can only mean a session here, and not a process."""
+        """Whether a name is exactly the id or the short id of a session."""
         return any(name == short(each) or each.id == name for each in self.all())
 
     def records(self, session: KeptSession, *, after: int = 0) -> list[tuple[int, AnyRecord]]:
-        """All that is written down of it, each with its number; whoever writes meanwhile."""
+        """The records of its journal with their sequence numbers; safe while a host writes."""
         try:
             return list(read_session_journal(self._directory / session.id / _JOURNAL, after=after))
         except DiskMissing:
             return []
 
     def last(self, session: KeptSession) -> int:
-        """The number of the last record that is written down of it."""
+        """The sequence number of the last record in its journal; 0 if it is empty."""
         try:
             return last_seq(SystemDisk(), self._directory / session.id / _JOURNAL)
         except DiskMissing:
             return 0
 
     def directory(self, session: KeptSession) -> Path:
-        """Where all of a session is kept."""
+        """The directory of a session."""
         return self._directory / session.id
 
     def socket(self, session: KeptSession) -> Path:
-        """Where its host is to be reached."""
+        """The path of the socket of its host; creates the directory."""
         make_private(self._runtime)
         return self._runtime / f"{session.id[-12:]}.sock"
 
 
 def short(session: KeptSession) -> str:
-    """The end of an id, by which a person names a session."""
+    """The last characters of the id, which people use as a name."""
     return session.id[-NAME_CELLS:]
 
 
 def runnable(session: KeptSession) -> KeptSession:
-    """The session, if there is somebody to go on with it."""
+    """The same session; raises SessionReadOnly if it has no runner."""
     if session.runner not in RUNNERS:
         raise SessionReadOnly(session=short(session), tool=session.runner)
     return session

@@ -1,4 +1,4 @@
-"""What the environment says; the only module that reads it.
+"""Settings from the environment; the only module that reads it.
 
 Directories follow the XDG rules, one directory each for state, configuration, cache and sockets;
 `HOLDFAST_HOME` puts all four below one directory instead.
@@ -19,7 +19,7 @@ _CLAIMS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Where things are kept, which programs are used and how much is said."""
+    """Directories, programs and verbosity."""
 
     state: Path
     config: Path
@@ -33,12 +33,12 @@ class Settings:
 
 
 def load() -> Settings:
-    """Read the environment of this process, or raise what is wrong with it."""
+    """Parse the environment of this process; raises SettingInvalid."""
     return parse(os.environ, person=home_of_person())
 
 
 def home_of_person() -> Path:
-    """The home of whoever runs us; a user whom the machine does not know has the root."""
+    """The home directory of the user; `/` for a user without an entry in passwd."""
     try:
         return Path.home()
     except RuntimeError:
@@ -46,12 +46,12 @@ def home_of_person() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """All variables of this process, for a process that is to have the same."""
+    """A copy of the environment, for child processes."""
     return dict(os.environ)
 
 
 def parse(environ: Mapping[str, str], *, person: Path) -> Settings:
-    """Read an environment; `person` is the home directory of whoever runs us."""
+    """Parse an environment; `person` is the home directory of the user."""
     home = _directory(environ, "HOLDFAST_HOME")
     state = home / "state" if home else _xdg(environ, "XDG_STATE_HOME", person / ".local/state")
     return Settings(

@@ -68,7 +68,7 @@ def about(line: bytes) -> About | None:
 
 
 def steps(line: bytes) -> Iterator[Step]:
-    """What was said and done, by this line."""
+    """The events of one line."""
     read = msgspec.json.decode(line, type=_Line)
     if read.type not in {"user", "assistant"} or read.is_sidechain or read.is_meta:
         return

@@ -1,6 +1,6 @@
 """Read what Codex writes down of a conversation, a line of its rollout at a time.
 
-What this version does not know is passed over; a line that is no JSON, or has another shape than
+Unknown records are skipped; a line that is not JSON, or has another shape than
 its type has, raises `msgspec.DecodeError`.
 """
 
@@ -101,7 +101,7 @@ def about(line: bytes) -> About | None:
 
 
 def steps(line: bytes) -> Iterator[Step]:
-    """What was said and done, by this line."""
+    """The events of one line."""
     read = msgspec.json.decode(line, type=_Line)
     at_ms = moment(read.timestamp)
     match read.type:
@@ -130,7 +130,7 @@ def _event(payload: msgspec.Raw, at_ms: int) -> Iterator[Step]:
 
 
 def _item(payload: msgspec.Raw, at_ms: int) -> Iterator[Step]:
-    """What the agent said and did; what is said in the person's name need not be theirs."""
+    """Messages and actions of the agent; messages of the role user may be Codex's own context."""
     match msgspec.json.decode(payload, type=_Typed).type:
         case "message":
             message = msgspec.json.decode(payload, type=_Message)

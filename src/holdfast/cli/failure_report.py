@@ -1,4 +1,4 @@
-"""Failures as they leave us: without secrets, to the reader and into the state directory."""
+"""Report failures without secrets: to the reader and to the state directory."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from holdfast.telemetry import Redactor, ValueRedactor
 
 
 def reported(failure: Failure) -> dict[str, object]:
-    """A failure as a program may read it."""
+    """A failure as JSON, redacted."""
     return ValueRedactor(_redactor().text).mapping(to_wire(failure))
 
 
 def readable(page: str) -> str:
-    """A page about a failure as a person may read it."""
+    """A page about a failure, redacted."""
     return _redactor().text(page)
 
 
 def keep(failure: Failure, settings: Settings | None) -> None:
-    """Keep a failure where it can be read later, unless there is no such place."""
+    """Store a failure in the state directory; does nothing if the settings name none."""
     try:
         telemetry = open_telemetry(settings or load(), _redactor())
     except SettingInvalid:
@@ -33,7 +33,7 @@ def keep(failure: Failure, settings: Settings | None) -> None:
 
 @cache
 def _redactor() -> Redactor:
-    """One that knows what may not be seen by its value; less, if our own files are in disorder."""
+    """A redactor that knows secret values; rules only if our configuration is unreadable."""
     from holdfast.app.wiring.keys import known_secrets
 
     try:

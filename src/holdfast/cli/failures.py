@@ -1,4 +1,4 @@
-"""What can go wrong at the command line itself."""
+"""Failures of the command line itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class UsageWrong(
     user_message="{problem} (see: {read_on})",
     phase="arguments",
 ):
-    """The arguments name nothing that we can do."""
+    """The arguments do not form a valid command."""
 
     problem: str
     read_on: str
@@ -29,7 +29,7 @@ class AgentNotChosen(
     phase="begin",
     actions=(Action.SWITCH_RUNNER,),
 ):
-    """A session was to begin, and nobody said with which agent."""
+    """A new session has no agent: none is named, configured or remembered."""
 
     commands: tuple[str, ...]
     reasons: tuple[str, ...]
@@ -39,8 +39,8 @@ class OutputLost(
     Failure,
     code="CLI_OUTPUT_LOST",
     kind=Kind.NOT_DURABLE,
-    title="The answer could not be written",
-    user_message="Standard output took no more ({reason}), so what you see is not all of it.",
+    title="The output could not be written",
+    user_message="Writing to standard output failed ({reason}); the output is not complete.",
     phase="output",
     actions=(Action.FREE_DISK_SPACE, Action.RETRY),
 ):
@@ -54,13 +54,13 @@ class TurnTooLong(
     code="CLI_TURN_TOO_LONG",
     kind=Kind.LATE,
     title="The turn took too long",
-    user_message="The turn was interrupted after {limit:g} seconds, as asked. What it did until "
-    "then is done; continue it, or allow it more time.",
+    user_message="The turn was interrupted after {limit:g} seconds, as --timeout asked. Its "
+    "changes so far are kept; continue the session, or allow more time.",
     phase="codex.turn",
     recovery=Recovery.FIX_INPUT,
     actions=(Action.RESUME,),
 ):
-    """A turn took longer than the person allowed."""
+    """A turn exceeded `--timeout`."""
 
     limit: float
 
@@ -70,8 +70,8 @@ class ThreadRefused(
     code="CLI_THREAD_REFUSED",
     kind=Kind.MISSING,
     title="The thread cannot be resumed",
-    user_message="Codex does not resume {thread}: {reason}. The command holdfast codex threads "
-    "lists those that it keeps.",
+    user_message="Codex cannot resume {thread}: {reason}. The command holdfast codex threads "
+    "lists the threads that it stores.",
     phase="codex.resume",
 ):
     """Codex refused to resume the thread that was named."""
@@ -84,12 +84,12 @@ class ProcessAttached(
     Failure,
     code="CLI_PROCESS_ATTACHED",
     kind=Kind.BUSY,
-    title="Somebody is attached",
-    user_message="{process} is attached elsewhere. The command holdfast logs -f {process} shows "
-    "what it writes; to take it over, leave it there first.",
+    title="Another client is attached",
+    user_message="Another client is attached to {process}. Read its output with holdfast logs -f "
+    "{process}; to attach, detach the other client first.",
     phase="exec.attach",
 ):
-    """A process was to be attached that another client has."""
+    """Another client is attached to the process."""
 
     process: str
 
@@ -98,13 +98,13 @@ class ProcessUndying(
     Failure,
     code="CLI_PROCESS_UNDYING",
     kind=Kind.LATE,
-    title="It has not ended",
-    user_message="{processes} was killed and has not ended within {limit:g} seconds. The system "
-    "holds it; often it waits for a disk or a file server that does not answer.",
+    title="The process has not ended",
+    user_message="{processes} received SIGKILL and has not ended within {limit:g} seconds. The "
+    "kernel keeps it; often it waits for a disk or a file server that does not answer.",
     phase="stop",
     actions=(Action.WAIT,),
 ):
-    """A process was killed, and is still there."""
+    """A process survived SIGKILL for too long, usually in uninterruptible I/O."""
 
     processes: str
     limit: float
@@ -115,12 +115,12 @@ class StopUnconfirmed(
     code="CLI_STOP_UNCONFIRMED",
     kind=Kind.NEEDS_APPROVAL,
     title="Nothing was ended",
-    user_message="{count} things run for Holdfast here, and nobody said that they may end. Say yes "
-    "when asked, or add --yes.",
+    user_message="{count} processes of Holdfast are running, and ending them was not confirmed. "
+    "Answer yes when asked, or add --yes.",
     phase="stop",
     actions=(Action.GIVE_CONSENT, Action.CANCEL),
 ):
-    """All was to be ended, and no person agreed."""
+    """`holdfast stop --all` or `--orphans` was not confirmed."""
 
     count: int
 
@@ -130,12 +130,12 @@ class PublishUnconfirmed(
     code="CLI_PUBLISH_UNCONFIRMED",
     kind=Kind.NEEDS_APPROVAL,
     title="Nothing was published",
-    user_message="{project} would change at {count} path(s), and nobody said that it may. Say yes "
+    user_message="{project} would change at {count} path(s), which was not confirmed. Answer yes "
     "when asked, or add --yes. The draft is kept.",
     phase="publish",
     actions=(Action.GIVE_CONSENT, Action.REVIEW_DRAFT, Action.CANCEL),
 ):
-    """A draft was to be published, and no person agreed."""
+    """`holdfast publish` was not confirmed."""
 
     count: int
     project: str
@@ -145,13 +145,13 @@ class BranchUnconfirmed(
     Failure,
     code="CLI_BRANCH_UNCONFIRMED",
     kind=Kind.NEEDS_APPROVAL,
-    title="No branch was made",
-    user_message="The branch {branch} would get {count} commit(s) of the draft, and nobody said "
-    "that it may. Say yes when asked, or add --yes. The draft is kept.",
+    title="No branch was created",
+    user_message="The branch {branch} would get {count} commit(s) of the draft, which was not "
+    "confirmed. Answer yes when asked, or add --yes. The draft is kept.",
     phase="publish",
     actions=(Action.GIVE_CONSENT, Action.REVIEW_DRAFT, Action.CANCEL),
 ):
-    """Commits of a draft were to become a branch, and no person agreed."""
+    """`holdfast publish --branch` was not confirmed."""
 
     count: int
     branch: str
@@ -162,14 +162,14 @@ class RestoreUnconfirmed(
     code="CLI_RESTORE_UNCONFIRMED",
     kind=Kind.NEEDS_APPROVAL,
     title="Nothing was restored",
-    user_message="Restoring {checkpoint} would change {count} path(s) of the project, and nobody "
-    "said that it may. Say yes when asked, or add --yes; --keep-new keeps what was made since.",
+    user_message="Restoring {checkpoint} would change {count} path(s) of the project, which was "
+    "not confirmed. Answer yes when asked, or add --yes; --keep-new keeps newer files.",
     phase="restore",
     actions=(Action.GIVE_CONSENT, Action.CANCEL),
 ):
-    """A checkpoint was to be restored, and no person agreed.
+    """`holdfast restore` was not confirmed.
 
-    The lists have the first paths of each kind.
+    `comes`, `changes` and `goes` list the first paths that would be added, changed and deleted.
     """
 
     checkpoint: str
@@ -184,12 +184,12 @@ class DiscardUnconfirmed(
     code="CLI_DISCARD_UNCONFIRMED",
     kind=Kind.NEEDS_APPROVAL,
     title="Nothing was discarded",
-    user_message="{draft} has changes at {count} path(s), and nobody said that they may go. Say "
-    "yes when asked, or add --yes.",
+    user_message="{draft} has changes at {count} path(s), and deleting them was not confirmed. "
+    "Answer yes when asked, or add --yes.",
     phase="discard",
     actions=(Action.GIVE_CONSENT, Action.REVIEW_DRAFT, Action.CANCEL),
 ):
-    """A draft with changes was to be discarded, and no person agreed."""
+    """`holdfast draft discard` was not confirmed."""
 
     count: int
     draft: str
@@ -199,11 +199,11 @@ class DemoFailed(
     Failure,
     code="CLI_DEMO_FAILED",
     kind=Kind.BROKEN,
-    title="The demonstration went wrong",
-    user_message="`{command}` ended with {status} and not with {expected}. `holdfast doctor` says "
-    "what this machine lacks.",
+    title="The demonstration failed",
+    user_message="`{command}` ended with status {status} instead of {expected}. `holdfast doctor` "
+    "shows what this machine lacks.",
 ):
-    """A command of the demonstration did not end as it always does."""
+    """A command of the demonstration had an unexpected exit status."""
 
     command: str
     status: int
@@ -215,7 +215,7 @@ class EditorSupportMissing(
     code="EDITOR_SUPPORT_MISSING",
     kind=Kind.UNAVAILABLE,
     title="Editor support is not installed",
-    user_message="Editors need the package agent-client-protocol. Install holdfast[acp].",
+    user_message="`holdfast acp` needs the package agent-client-protocol. Install holdfast[acp].",
     recovery=Recovery.FIX_INPUT,
 ):
-    """An editor is to be answered, and the package that speaks its protocol is missing."""
+    """The optional package agent-client-protocol is not installed."""

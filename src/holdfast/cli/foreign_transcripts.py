@@ -105,7 +105,7 @@ def output(item: str, text: str, *, is_ok: bool, status: int | None = None) -> T
 
 @dataclass(slots=True)
 class _Telling:
-    """How far a conversation is told."""
+    """The reading position in a conversation."""
 
     turn: int = 0
     is_open: bool = False
@@ -131,7 +131,7 @@ class _Telling:
                 yield from self.closed(ending)
 
     def closed(self, ending: TurnEnding | None = None) -> Iterator[AnyRecord]:
-        """The end of a turn; where nobody says how it ended, by whether it was answered."""
+        """The end of a turn; without a recorded ending, completed if the agent answered."""
         if not self.is_open:
             return
         if self.tools:

@@ -1,4 +1,7 @@
-"""The last resort: whatever happens below ends here as one answer and one exit status."""
+"""Run a command: its output, its failure and its exit status.
+
+Every failure ends here; no exception leaves `run` except SystemExit after a signal.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ from holdfast.cli.output import abandon, complain, write
 from holdfast.failures import Failure, boundary, set_class_loader
 from holdfast.nouns import printable
 
-READER_GONE = 141  # 128 + SIGPIPE: what a shell says of a program whose reader left
-HOMES = {  # the module and the function that carry a command out
+READER_GONE = 141  # 128 + SIGPIPE, the status of a program whose reader has closed the pipe
+HANDLERS = {  # module and function of each handler
     "acp": ("commands.acp", "acp"),
     "ask": ("commands.ask", "ask"),
     "attach": ("commands.attach", "attach"),
@@ -71,7 +74,7 @@ HOMES = {  # the module and the function that carry a command out
 
 
 def run(request: Request | Misuse) -> int:
-    """Carry out what is asked, say how it ended, and return the exit status."""
+    """Run the command, report its failure if there is one, and return the exit status."""
     settings: Settings | None = None
     set_class_loader(_load_failure_classes)
     try:
@@ -79,15 +82,15 @@ def run(request: Request | Misuse) -> int:
             if isinstance(request, Misuse):
                 raise UsageWrong(problem=request.problem, read_on=request.read_on)
             settings = load()
-            outcome = _carry_out(request, settings)
+            outcome = _run_command(request, settings)
             if outcome.answer:
                 _emit(outcome.answer)
-            is_told = request.is_json
+            is_reported = request.is_json
     except Failure as failure:
-        outcome, is_told = Outcome(failure=failure), False
+        outcome, is_reported = Outcome(failure=failure), False
     status = outcome.status
     if outcome.failure is not None:
-        usual = _fail(outcome.failure, request, settings, is_told=is_told)
+        usual = _fail(outcome.failure, request, settings, is_reported=is_reported)
         status = status or usual
     if outcome.hint:
         complain(f"{outcome.hint}\n")
@@ -100,19 +103,19 @@ def _load_failure_classes() -> None:
     load_failure_classes()
 
 
-def _carry_out(request: Request, settings: Settings) -> Outcome:
+def _run_command(request: Request, settings: Settings) -> Outcome:
     if request.page is not None:
         return Outcome(answer=request.page)
     if not settings.debug:
-        # What the event loop grumbles about, such as a child that somebody else has seen end, is
-        # no word of ours to a person.
+        # asyncio logs warnings, such as about a child that was reaped elsewhere, which mean
+        # nothing to a user.
         logging.getLogger("asyncio").addHandler(logging.NullHandler())
     return _command(request.command)(request, settings)
 
 
 def _command(name: str) -> Callable[[Request, Settings], Outcome]:
-    """What carries a command out, imported only now."""
-    module, function = HOMES[name]
+    """The handler of a command, imported on demand: start-up loads one command only."""
+    module, function = HANDLERS[name]
     found: Callable[[Request, Settings], Outcome] = getattr(
         import_module(f"holdfast.cli.{module}"), function
     )
@@ -120,7 +123,7 @@ def _command(name: str) -> Callable[[Request, Settings], Outcome]:
 
 
 def _emit(answer: str) -> None:
-    """Write all of it to standard output, or raise."""
+    """Write to standard output; raises OutputLost."""
     try:
         write(answer)
     except OSError as error:
@@ -129,17 +132,17 @@ def _emit(answer: str) -> None:
 
 
 def _fail(
-    failure: Failure, request: Request | Misuse, settings: Settings | None, *, is_told: bool
+    failure: Failure, request: Request | Misuse, settings: Settings | None, *, is_reported: bool
 ) -> int:
-    """Tell a failure, once, and keep it; a reader that has left is neither told nor blamed."""
+    """Report and store a failure; a closed pipe is neither."""
     if _is_reader_gone(failure):
         return READER_GONE
     from holdfast.cli.failure_report import keep
 
     failure.stamped(time.time())
     try:
-        if not is_told:
-            _tell(failure, request, settings)
+        if not is_reported:
+            _report(failure, request, settings)
     except OutputLost as lost:
         if _is_reader_gone(lost):
             return READER_GONE
@@ -153,8 +156,8 @@ def _is_reader_gone(failure: Failure) -> bool:
     return isinstance(failure, OutputLost) and isinstance(failure.__cause__, BrokenPipeError)
 
 
-def _tell(failure: Failure, request: Request | Misuse, settings: Settings | None) -> None:
-    """Say what went wrong: to a program on standard output, to a person on the other."""
+def _report(failure: Failure, request: Request | Misuse, settings: Settings | None) -> None:
+    """Print a failure: as JSON on standard output, or as text on standard error."""
     if request.is_json and not isinstance(failure, OutputLost):
         import json
 

@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments ask and return the exit status."""
     try:
         request = _read(sys.argv[1:] if arguments is None else arguments)
-        return 0 if _is_answered(request) else _carry_out(request)
+        return 0 if _is_answered(request) else _run(request)
     except KeyboardInterrupt:
         return 130
 
@@ -31,7 +31,9 @@ def _read(words: Sequence[str]) -> Request | Misuse:
     if list(words) in (["--version"], ["-V"]):
         return Request(page=VERSION_LINE)
     if len(words) == 2 and words[0] == "host" and not words[1].startswith("-"):
-        return Request("host", argument=words[1])  # by a program, and somebody waits for it
+        return Request(
+            "host", argument=words[1]
+        )  # skip the parser: a client waits for the host to start
     from holdfast.cli.output import is_terminal
     from holdfast.cli.parser import parse
 
@@ -69,7 +71,7 @@ def _is_answered(request: Request | Misuse) -> bool:
     return True
 
 
-def _carry_out(request: Request | Misuse) -> int:
+def _run(request: Request | Misuse) -> int:
     from holdfast.cli.invocation import run
 
     return run(request)

@@ -1,4 +1,4 @@
-"""The nouns of the command line: JSON, and what every command hands back."""
+"""Data types of the command line: JSON values, and the outcome of a command."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a command ended: its status, what is still to be written, and what failed, if that did.
+    """Exit status, remaining output and failure of a command.
 
-    A failure is told to the person; a program has it in the answer. It decides the status where
-    that is left at 0.
+    With --json the failure is part of `answer` already, and is not printed again. If `status` is 0
+    the kind of the failure determines it.
     """
 
     status: int = 0
     answer: str = ""
     failure: Failure | None = None
-    hint: str = ""  # what a person should know last
+    hint: str = ""  # last line on standard error, for a person

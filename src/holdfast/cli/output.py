@@ -1,9 +1,8 @@
-"""Write to the two streams that everyone has, to the last byte or with a word about it."""
+"""Write to standard output and standard error; detect lost output."""
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -18,12 +17,12 @@ DUMB: Final = (None, "", "dumb")  # values of TERM of terminals without escape s
 
 
 def write(text: str) -> None:
-    """Write to standard output and flush; an OSError says that some of it did not arrive."""
+    """Write to standard output and flush; raises OSError if it was not all written."""
     _write(text, sys.stdout)
 
 
 def write_bytes(data: bytes) -> None:
-    """Write to standard output as it is and flush; an OSError says that some did not arrive."""
+    """Write bytes to standard output and flush; raises OSError if not all were written."""
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # closed before we began
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     sys.stdout.buffer.write(data)
@@ -31,7 +30,7 @@ def write_bytes(data: bytes) -> None:
 
 
 def complain(text: str) -> None:
-    """Write to standard error, if anyone is left to read it."""
+    """Write to standard error; a closed stream is ignored."""
     try:
         _write(text, sys.stderr)
     except OSError:
@@ -44,7 +43,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def encoded(text: str, stream: TextIO | None) -> bytes:
-    """Text as a stream wants it; what its encoding lacks is shown as an escape."""
+    """Encode text for a stream; characters that its encoding lacks are escaped."""
     encoding = "utf-8" if stream is None else stream.encoding
     return text.encode(encoding, errors="backslashreplace")
 
@@ -57,17 +56,16 @@ def _write(text: str, stream: TextIO | None) -> None:
 
 
 def abandon(descriptor: int) -> None:
-    """Give a stream up, so that the interpreter does not try it once more when it ends."""
+    """Redirect a descriptor to /dev/null, so that the interpreter's final flush cannot fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
 
 
-# Write records for programs, one on each line.
-
-
 def json_line(record: Mapping[str, object]) -> str:
-    """One record, as one line that any program can read."""
+    """One record as one line of JSON."""
+    import json  # not at the top: `--version` and `--help` do not need it
+
     return json.dumps(record) + "\n"
 
 

@@ -34,7 +34,7 @@ _TAKING = {
 
 
 def parse(words: Sequence[str]) -> Request | Misuse:
-    """What is asked, or what is wrong with it."""
+    """Parse a command line; returns a Misuse if it is not valid."""
     name, rest = ("chat", list(words)) if _is_talk(words) else _split(words)
     try:
         return _parse(name, rest)

@@ -1,4 +1,4 @@
-"""Find the project that is meant, with nothing in it half done, and what a path in it means."""
+"""Find the project of a request, recover it, and resolve paths in it."""
 
 from __future__ import annotations
 
@@ -24,26 +24,24 @@ from holdfast.workbench import Recovered, Workbench, recover
 from holdfast.workbench.failures import ProjectRefused
 from holdfast.workbench.model import WorkProgress
 
-# Tell a person how far something long has come, on a line that goes away again.
-
-_UNTOLD: Final = 1.0  # seconds: most things are done by then
+_DELAY: Final = 1.0  # seconds before anything is shown
 _OFTEN: Final = 0.1
-_SELDOM: Final = 10.0  # seconds between two lines where none can be taken back
+_SELDOM: Final = 10.0  # seconds between lines if standard error is not a terminal
 _ERASE: Final = "\r\x1b[K"
 
 
 class ProgressLine:
-    """Takes news of progress, and shows it if it takes long; a program is told nothing."""
+    """Shows progress on standard error once an operation takes long; nothing with --json."""
 
-    def __init__(self, *, is_wanted: bool, untold: float = _UNTOLD) -> None:
-        """Begin now; what comes within `untold` seconds is not worth telling."""
+    def __init__(self, *, is_wanted: bool, delay: float = _DELAY) -> None:
+        """Start the clock; nothing is shown within `delay` seconds."""
         self._is_wanted = is_wanted
         self._can_erase = is_terminal(sys.stderr)
-        self._next = time.monotonic() + untold
+        self._next = time.monotonic() + delay
         self._is_shown = False
 
     def __call__(self, progress: WorkProgress) -> None:
-        """Show the news, unless it is too early to."""
+        """Show progress, at most once per interval."""
         now = time.monotonic()
         if not self._is_wanted or now < self._next:
             return
@@ -56,14 +54,14 @@ class ProgressLine:
             complain(f"({line})\n")
 
     def clear(self) -> None:
-        """Take the line away before anything else is written."""
+        """Erase the line; call before writing anything else."""
         if self._is_shown:
             self._is_shown = False
             complain(_ERASE)
 
 
 def progress_text(progress: WorkProgress) -> str:
-    """How far it has come, in words."""
+
     of = "" if progress.of is None else f" of {progress.of:,}"
     return f"{printable(progress.what)}: {progress.done:,}{of}"
 
@@ -74,7 +72,7 @@ _LEFT = "Interrupted. The next command finishes or undoes the operation, and pri
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project somebody works on: its workbench, and where they are."""
+    """The workbench of a project, and the current directory of the user."""
 
     workbench: Workbench
     here: Path
@@ -82,7 +80,10 @@ class Project:
     righted: tuple[Righted, ...]
 
     def path(self, word: str) -> RelativePath | None:
-        """What a person means by a path, from where they are; None is the whole project."""
+        """Resolve a path from the user's directory; None is the whole project.
+
+        Raises PathInvalid outside of the project.
+        """
         top = os.fsencode(self.workbench.project)
         named = os.path.normpath(os.path.join(os.fsencode(self.here), os.fsencode(word)))
         for each in (named, _with_real_parent(named)):
@@ -93,16 +94,16 @@ class Project:
         raise PathInvalid(path=word, reason="it is outside of the project")
 
     def paths(self, words: Sequence[str]) -> tuple[RelativePath, ...]:
-        """What a person means by several; none of them is the whole project."""
+        """Resolve several paths; empty if one of them is the whole project."""
         found = [self.path(word) for word in words]
         return () if None in found else tuple(each for each in found if each is not None)
 
 
 @contextmanager
 def at_work(request: Request, settings: Settings) -> Generator[Project]:
-    """The project of a request; what was interrupted before is finished or undone first, and told.
+    """Open the project of a request, after recovering interrupted operations.
 
-    Interrupted itself, it does the same at once.
+    On KeyboardInterrupt it recovers at once, if the workbench lock is free.
     """
     progress = ProgressLine(is_wanted=not request.is_json)
     here, workbench = _meant(request, settings, progress)
@@ -121,12 +122,12 @@ def at_work(request: Request, settings: Settings) -> Generator[Project]:
 
 
 def refuse(problem: str, request: Request) -> NoReturn:
-    """Say what is wrong with a request."""
+    """Raise UsageWrong with this problem."""
     raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
 
 
 def righted(found: Iterable[Recovered]) -> tuple[Righted, ...]:
-    """What was recovered, as it is shown."""
+    """Recovered operations, for rendering."""
     return tuple(
         Righted(
             what=each.what,
@@ -140,10 +141,10 @@ def righted(found: Iterable[Recovered]) -> tuple[Righted, ...]:
 
 
 def _after_interrupt(workbench: Workbench, look: Look) -> str:
-    """Right what was interrupted, if that can be done at once, and tell what was.
+    """Recover at once and return the page about it.
 
-    An interrupt may come between two steps of letting the workbench go; then it is held by us until
-    we end, and the next command does it.
+    The interrupt may have come while the lock was being released; then this process holds it until
+    it exits, and the next command recovers.
     """
     if not workbench.is_used:
         return _INTERRUPTED

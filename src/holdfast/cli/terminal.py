@@ -1,7 +1,7 @@
-"""Write to a person and ask them questions while something else goes on.
+"""Non-blocking terminal I/O: output, notes and questions.
 
-A reader that stops reading, or a person who does not answer, holds up only the one who waits for
-them: signals, deadlines and the other side are still heard.
+A reader that stops reading, or a user who does not answer, blocks only the task that waits for
+them; signals, deadlines and connections are still served.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Terminal:
     ) -> Answer | None:
         """Put a question until the answer has a meaning; None when no answer will come.
 
-        What was typed before the question was there is no answer to it, and is forgotten.
+        Input that was typed before the question is discarded, so that it cannot answer it.
         """
         async with self._floor:
             if self.is_dismissed:
@@ -113,20 +113,20 @@ class Terminal:
         try:
             if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # None when it was closed before us
                 raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-            await pour(_OUT, encoded(text, sys.stdout))
+            await write_all(_OUT, encoded(text, sys.stdout))
         except OSError as error:
             abandon(_OUT)
             raise OutputLost(reason=error.strerror or str(error)) from error
 
     async def _tell(self, text: str) -> None:
         try:
-            await pour(_ERR, encoded(text, sys.stderr))
+            await write_all(_ERR, encoded(text, sys.stderr))
         except OSError:
             abandon(_ERR)
 
 
-async def pour(descriptor: int, data: bytes) -> None:
-    """Write all of it, holding up nobody but the caller; an OSError says that it cannot be."""
+async def write_all(descriptor: int, data: bytes) -> None:
+    """Write all data without blocking the event loop; raises OSError."""
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
     while data:
@@ -187,11 +187,8 @@ def _echo(wanted: bool) -> Generator[None]:
         termios.tcsetattr(_IN, termios.TCSADRAIN, before)
 
 
-# Ask a person whether something is to be done, after showing them what it is.
-
-
 def confirmed(page: str, prompt: str) -> bool:
-    """Whether a person said yes to what they are shown; where nobody can, it is no."""
+    """Show a page and ask for confirmation; False without a terminal."""
     return anyio.run(_asked, page, prompt)
 
 

@@ -1,4 +1,4 @@
-"""Do what a person means by what they type."""
+"""TerminalCommand what a person means by what they type."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from holdfast.terminal.live_view import cost_lines, helper_lines
 from holdfast.terminal.model import Block, Note, Prompted, Trouble
 from holdfast.terminal.ports import Setting
 from holdfast.terminal.slash_commands import (
-    Deed,
-    Do,
-    Run,
-    Say,
-    Wrong,
+    HoldfastCommand,
+    InvalidLine,
+    PromptText,
+    TerminalAction,
+    TerminalCommand,
     choice_of,
     help_lines,
-    meaning_of,
+    parse_line,
 )
 from holdfast.terminal.transcript import Transcript, prompt_lines
 
@@ -41,7 +41,11 @@ _DIGITS_MOST: Final = 9
 _GOING_BACK: Final = """\
 Change it and press Enter: the conversation goes on from before it. Files stay as they are; /undo
 takes steps in the draft back. /branch 0 stays here."""
-_SEEN_ANYWAY: Final = (Deed.RETRY, Deed.DETAILS, Deed.QUIT)  # without being shown as typed
+_SEEN_ANYWAY: Final = (
+    TerminalAction.RETRY,
+    TerminalAction.DETAILS,
+    TerminalAction.QUIT,
+)  # without being shown as typed
 _OTHER_SESSION: Final = "Leave this one (/quit), then: holdfast --resume. /sessions lists them."
 _OTHER_RUNNER: Final = "An agent is chosen when a session begins: holdfast --runner NAME"
 
@@ -53,7 +57,7 @@ class Shell(Protocol):
     """What the terminal does when it is asked to; none of these may wait."""
 
     def tell(self, *blocks: Block) -> None:
-        """Show something that is no part of the session."""
+        """Show lines that are not part of the session."""
         ...
 
     def run_aside(self, argv: Sequence[str], then: Callable[[], object] | None = None) -> None:
@@ -78,7 +82,7 @@ class Shell(Protocol):
 
 
 class Meaning:
-    """Turns lines into commands for the session, and into deeds of the terminal."""
+    """Executes typed lines: prompts, session commands and actions of the terminal."""
 
     def __init__(
         self, seat: HostSupervisor, transcript: Transcript, shell: Shell, about: Setting
@@ -87,18 +91,18 @@ class Meaning:
         self.is_gone = False  # the backend, which is not started again by itself
         self._seat, self._transcript, self._shell = seat, transcript, shell
         self._about = about
-        self._chosen = dict(about.how)  # for what is asked from now on, if not as before
+        self._chosen = dict(about.how)  # options for the next prompts
         self._head: str | None = None  # the entry from which the conversation goes on
         self._mark, self._count = f"chat-{secrets.token_hex(6)}", 0
         self._said = ""
         self._tasks: TaskGroup
 
     def begin(self, tasks: TaskGroup) -> None:
-        """Have what is meant given to the host by tasks, each by itself: none waits for another."""
+        """Send commands to the host in separate tasks, so that none waits for another."""
         self._tasks = tasks
 
     def take(self, text: str) -> bool:
-        """Do what a line means; say whether it may be forgotten."""
+        """TerminalCommand what a line means; say whether it may be forgotten."""
         if not text.strip():
             return self._take_offer()
         asked = self._transcript.question
@@ -109,8 +113,8 @@ class Meaning:
 
     def words_in(self, line: str) -> str | None:
         """The words for the agent in a line; None if the line is a command."""
-        meant = meaning_of(line, draft=self._about.draft)
-        return meant.text if isinstance(meant, Say) else None
+        meant = parse_line(line, draft=self._about.draft)
+        return meant.text if isinstance(meant, PromptText) else None
 
     @property
     def is_asked(self) -> bool:
@@ -141,17 +145,20 @@ class Meaning:
 
     def _mean(self, line: str, then: str = "") -> None:
         self.trouble = None
-        meant = meaning_of(line, draft=self._about.draft)
-        if not (isinstance(meant, Say) or (isinstance(meant, Do) and meant.deed in _SEEN_ANYWAY)):
+        meant = parse_line(line, draft=self._about.draft)
+        if not (
+            isinstance(meant, PromptText)
+            or (isinstance(meant, TerminalCommand) and meant.action in _SEEN_ANYWAY)
+        ):
             self._shell.tell(Prompted(line.strip()))
         match meant:
-            case Say(text):
+            case PromptText(text):
                 self.say(text)
-            case Run(argv):
+            case HoldfastCommand(argv):
                 self._shell.run_aside(argv, partial(self._mean, then) if then else None)
-            case Do(deed, argument):
-                self._deeds(argument)[deed]()
-            case Wrong(problem):
+            case TerminalCommand(action, argument):
+                self._actions(argument)[action]()
+            case InvalidLine(problem):
                 self._shell.tell(Note(problem, is_warning=True))
 
     def _answer(self, asked: QuestionAsked, text: str) -> bool:
@@ -175,23 +182,25 @@ class Meaning:
         self._mean(offer.line, offer.then)
         return True
 
-    def _deeds(self, argument: str) -> dict[Deed, Callable[[], object]]:
+    def _actions(self, argument: str) -> dict[TerminalAction, Callable[[], object]]:
         columns = shutil.get_terminal_size().columns
         transcript, shell = self._transcript, self._shell
         return {
-            Deed.HELP: lambda: self._list(help_lines(columns - 2)),
-            Deed.QUIT: shell.leave,
-            Deed.RETRY: self._retry,
-            Deed.RESTART: lambda: self._tasks.start_soon(self._told, self._restart),
-            Deed.COST: lambda: self._list(cost_lines(transcript.session.used)),
-            Deed.REPORT: lambda: self._list([transcript.report or "No turn has ended yet."]),
-            Deed.DETAILS: shell.unfold,
-            Deed.BRANCH: lambda: self._branch(argument),
-            Deed.MODEL: lambda: self._switch(argument),
-            Deed.RUNNER: lambda: self._list([_OTHER_RUNNER]),
-            Deed.RESUME: lambda: self._list([_OTHER_SESSION]),
-            Deed.COMPACT: self._compact,
-            Deed.AGENTS: lambda: self._helper(argument),
+            TerminalAction.HELP: lambda: self._list(help_lines(columns - 2)),
+            TerminalAction.QUIT: shell.leave,
+            TerminalAction.RETRY: self._retry,
+            TerminalAction.RESTART: lambda: self._tasks.start_soon(self._told, self._restart),
+            TerminalAction.COST: lambda: self._list(cost_lines(transcript.session.used)),
+            TerminalAction.REPORT: lambda: self._list(
+                [transcript.report or "No turn has ended yet."]
+            ),
+            TerminalAction.DETAILS: shell.unfold,
+            TerminalAction.BRANCH: lambda: self._branch(argument),
+            TerminalAction.MODEL: lambda: self._switch(argument),
+            TerminalAction.RUNNER: lambda: self._list([_OTHER_RUNNER]),
+            TerminalAction.RESUME: lambda: self._list([_OTHER_SESSION]),
+            TerminalAction.COMPACT: self._compact,
+            TerminalAction.AGENTS: lambda: self._helper(argument),
         }
 
     def _helper(self, number: str) -> None:
@@ -223,7 +232,7 @@ class Meaning:
         chosen = choice_of(argument)
         if "model" not in self._about.options():
             self._list(["This agent's model is chosen when a session begins, with --model."])
-        elif isinstance(chosen, Wrong):
+        elif isinstance(chosen, InvalidLine):
             self._shell.tell(Note(chosen.problem, is_warning=True))
         else:
             self._chosen |= chosen
@@ -273,7 +282,7 @@ class Meaning:
         self.is_gone = False
 
     async def _told(self, work: Callable[[], Awaitable[object]], typed: str = "") -> None:
-        """Do something; if it fails, tell the person and give back what they typed for it."""
+        """Run work; on a failure show it and put the typed line back into the input."""
         try:
             await work()
         except Failure as failure:

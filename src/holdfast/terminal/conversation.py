@@ -34,7 +34,7 @@ class Talk:
     def __init__(
         self, seat: HostSupervisor, setting: Setting, commands: Commands, until: int
     ) -> None:
-        """Nobody is called for what was written down before the record `until`."""
+        """Records up to `until` are history and cause no notifications."""
         self._seat, self._setting, self._commands = seat, setting, commands
         self._until = until
         self._transcript = Transcript()
@@ -113,7 +113,7 @@ class Talk:
             self._tasks.start_soon(self._show_whole, block)
 
     def tell(self, *blocks: Block) -> None:
-        """Show something that is no part of the session."""
+        """Show lines that are not part of the session."""
         self._over += blocks
         self._stirred.set()
 

@@ -61,7 +61,7 @@ def _offer(action: Action, failure: Failure) -> Offer:
 
 
 def _filled(offer: Offer, failure: Failure) -> Offer:
-    """An offer that is about what the failure is about; what that leaves open is no offer."""
+    """An offer with the placeholders filled from the failure; None if one is missing."""
     if "{provider}" not in offer.line:
         return offer
     provider = str(failure.details.get("provider") or "")

@@ -1,4 +1,4 @@
-"""Lay out what goes on in a session now: what is said, done, planned and asked."""
+"""Lay out the live part of a session: streamed text, running tools, plan and question."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast.terminal.transcript import Transcript, words_of
 
 
 def meter(used: UsageUpdated | None) -> list[str]:
-    """How full the model is and what it has cost, as far as anybody knows."""
+    """Context use and cost, as far as the provider reports them."""
     if used is None:
         return []
     found: list[str] = []
@@ -58,7 +58,7 @@ _SILENT = 10.0  # seconds without a word of a model or a tool before that is sai
 
 
 def live(transcript: Transcript, rows: int, columns: int) -> Fragments:
-    """What goes on, in at most so many rows; what is asked comes last, next to where one types."""
+    """The live lines, at most `rows`; a question comes last, next to the input."""
     asked = transcript.question
     below = [*_banner(transcript, columns), *(_asked(asked, columns) if asked else ())]
     plan = _apart(_plan(transcript, columns))[: max(0, rows - len(below))]

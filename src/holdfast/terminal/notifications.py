@@ -56,7 +56,7 @@ def _clean(text: str) -> str:
 
 
 def _tell(sequence: str) -> None:
-    with suppress(OSError):  # nobody is there to be called
+    with suppress(OSError):  # the terminal is gone
         os.write(_OUT, sequence.encode())
 
 

@@ -60,15 +60,15 @@ class Attended(Protocol):
         ...
 
     def interrupt(self, typed: str) -> bool:
-        """Heed Ctrl-C; say whether what was typed is to be cleared."""
+        """Handle Ctrl-C; return whether the input is to be cleared."""
         ...
 
     def leave(self) -> None:
-        """Heed the wish to leave."""
+        """Handle Ctrl-D."""
         ...
 
     def go_back(self) -> None:
-        """Heed the wish to go back to an earlier prompt."""
+        """Handle Esc Esc: go back to an earlier prompt."""
         ...
 
     def unfold(self) -> None:

@@ -31,7 +31,7 @@ FOLD: Final = 8  # lines of output that a card shows
 _WIDEST: Final = 120  # columns of what is read as text
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _BLANKS: Final = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$")
-_PROMPT_MOST: Final = 2_000  # characters of what somebody said that are shown
+_PROMPT_MOST: Final = 2_000  # characters of a prompt that are shown
 # Words are in the ink of the terminal, which can be read on whatever ground it has; colours are for
 # marks, for changes, and for what can be told from the rest by them alone.
 _MARKDOWN: Final = {
@@ -125,7 +125,7 @@ def _print(console: Console, block: Block, style: Style, is_whole: bool) -> None
 
 
 def _begun(text: str) -> str:
-    """The beginning of what somebody said; who pastes a book knows it."""
+    """A prompt, truncated: the user knows a long pasted text."""
     lines = text[:_PROMPT_MOST].splitlines()
     if len(lines) <= FOLD and len(text) <= _PROMPT_MOST:
         return text

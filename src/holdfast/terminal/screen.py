@@ -164,7 +164,7 @@ _STYLE: Final = Style.from_dict(
 
 
 class Screen:
-    """What is typed, what is asked and what goes on, drawn where the cursor is."""
+    """The input line, the question and the live view, drawn at the cursor."""
 
     def __init__(self, attended: Attended, *, history: Path, root: Path, is_coloured: bool) -> None:
         self._attended = attended
@@ -192,7 +192,7 @@ class Screen:
         self._shown: tuple[int, Fragments] = (-1, [])  # by which drawing
 
     async def run(self) -> None:
-        """Draw, and heed keys, until it is left."""
+        """Draw and handle keys until the user leaves."""
         await self._app.run_async(handle_sigint=False, set_exception_handler=False)
 
     def redraw(self) -> None:
@@ -250,7 +250,7 @@ class Screen:
         return HSplit(
             [
                 ConditionalContainer(live, has_live),
-                Window(height=1, dont_extend_height=True),  # apart from what was said
+                Window(height=1, dont_extend_height=True),  # a blank line after the conversation
                 typed,
                 ConditionalContainer(menu, has_menu),
                 status,

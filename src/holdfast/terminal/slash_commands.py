@@ -1,4 +1,4 @@
-"""What a typed line means: words for the agent, or something for us to do."""
+"""Parse a typed line: a prompt for the agent, or a slash command."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 from holdfast.runners.model import EFFORTS
 
 
-class Deed(Enum):
-    """What the terminal does itself."""
+class TerminalAction(Enum):
+    """Slash commands that the terminal executes itself."""
 
     RETRY = "retry"
     RESTART = "restart"
@@ -30,158 +30,170 @@ class Deed(Enum):
     QUIT = "quit"
 
 
-class Slash(NamedTuple):
-    """A command that is typed after a slash; one without a deed is a command of ours to run."""
+class SlashCommand(NamedTuple):
+    """A slash command; without an action it runs the holdfast command `argv`."""
 
     name: str
     meaning: str
     argument: str = ""
-    deed: Deed | None = None
-    argv: tuple[str, ...] = ()  # {draft} stands for that of the session
-    wants: bool = False  # it means nothing without its argument
+    action: TerminalAction | None = None
+    argv: tuple[str, ...] = ()  # {draft} is replaced by the draft of the session
+    wants: bool = False  # the argument is required
 
 
-SLASHES: Final = (
-    Slash(
+SLASH_COMMANDS: Final = (
+    SlashCommand(
         "diff",
-        "what the agent has changed",
+        "show what the agent has changed",
         "[PATH…]",
         argv=("draft", "diff", *("--draft", "{draft}")),
     ),
-    Slash(
+    SlashCommand(
         "publish",
-        "bring the draft into the project",
+        "apply the draft to the project",
         "[--only PATH…]",
         argv=("publish", "--draft", "{draft}"),
     ),
-    Slash(
-        "undo", "take the last step in the draft back", argv=("draft", "undo", "--draft", "{draft}")
+    SlashCommand(
+        "undo", "undo the last step in the draft", argv=("draft", "undo", "--draft", "{draft}")
     ),
-    Slash(
+    SlashCommand(
         "merge",
-        "bring the project's newer files into the draft",
+        "merge newer changes of the project into the draft",
         "[--ours|--theirs] [PATH…]",
         argv=("draft", "merge", "--draft", "{draft}"),
     ),
-    Slash("discard", "throw the draft away", argv=("draft", "discard", "--draft", "{draft}")),
-    Slash("checkpoint", "keep the project as it is", "[-m TEXT]", argv=("checkpoint", "create")),
-    Slash("checkpoints", "what can be restored", argv=("checkpoint", "list")),
-    Slash("restore", "bring a checkpoint back", "ID", argv=("restore",), wants=True),
-    Slash("status", "the project and its drafts", argv=("status",)),
-    Slash("storage", "what takes space", argv=("storage",)),
-    Slash("sessions", "all conversations", argv=("sessions", "list")),
-    Slash("login", "enter the key of a provider", "PROVIDER", argv=("login",), wants=True),
-    Slash("consent", "who may see this project", "[give|revoke PROVIDER]", argv=("consent",)),
-    Slash("doctor", "what works on this machine", argv=("doctor",)),
-    Slash(
+    SlashCommand("discard", "delete the draft", argv=("draft", "discard", "--draft", "{draft}")),
+    SlashCommand(
+        "checkpoint",
+        "create a checkpoint of the project",
+        "[-m TEXT]",
+        argv=("checkpoint", "create"),
+    ),
+    SlashCommand("checkpoints", "list checkpoints", argv=("checkpoint", "list")),
+    SlashCommand("restore", "restore a checkpoint", "ID", argv=("restore",), wants=True),
+    SlashCommand("status", "show the project and its drafts", argv=("status",)),
+    SlashCommand("storage", "show disk usage", argv=("storage",)),
+    SlashCommand("sessions", "list sessions", argv=("sessions", "list")),
+    SlashCommand("login", "enter the key of a provider", "PROVIDER", argv=("login",), wants=True),
+    SlashCommand(
+        "consent",
+        "show or change which providers may see this project",
+        "[give|revoke PROVIDER]",
+        argv=("consent",),
+    ),
+    SlashCommand("doctor", "check this machine", argv=("doctor",)),
+    SlashCommand(
         "model",
-        "whom to ask from now on, and how hard to think",
+        "choose the model and the reasoning effort",
         "[PROVIDER/MODEL] [EFFORT]",
-        Deed.MODEL,
+        TerminalAction.MODEL,
         wants=True,
     ),
-    Slash("runner", "how to work with another agent", "[NAME]", Deed.RUNNER),
-    Slash("resume", "how to go on with another session", "", Deed.RESUME),
-    Slash("compact", "summarise what is older, to make room", "", Deed.COMPACT),
-    Slash("branch", "go back to an earlier prompt", "[NUMBER]", Deed.BRANCH),
-    Slash("agents", "what helpers of the agent do, or all of one", "[NUMBER]", Deed.AGENTS),
-    Slash("cost", "what the conversation has taken", "", Deed.COST),
-    Slash("report", "where the report of the last turn is", "", Deed.REPORT),
-    Slash("details", "all of what was folded last", "", Deed.DETAILS),
-    Slash("retry", "ask again what was asked last", "", Deed.RETRY),
-    Slash("restart", "restart the process behind this session", "", Deed.RESTART),
-    Slash("help", "this list", "", Deed.HELP),
-    Slash("quit", "leave; the session stays", "", Deed.QUIT),
+    SlashCommand("runner", "show how to use another agent", "[NAME]", TerminalAction.RUNNER),
+    SlashCommand("resume", "show how to resume another session", "", TerminalAction.RESUME),
+    SlashCommand("compact", "summarise older messages to free context", "", TerminalAction.COMPACT),
+    SlashCommand("branch", "go back to an earlier prompt", "[NUMBER]", TerminalAction.BRANCH),
+    SlashCommand("agents", "list subagents, or show one", "[NUMBER]", TerminalAction.AGENTS),
+    SlashCommand("cost", "show tokens and cost of the session", "", TerminalAction.COST),
+    SlashCommand("report", "show the path of the last turn's report", "", TerminalAction.REPORT),
+    SlashCommand("details", "show the last folded text in full", "", TerminalAction.DETAILS),
+    SlashCommand("retry", "send the last prompt again", "", TerminalAction.RETRY),
+    SlashCommand("restart", "restart the process behind this session", "", TerminalAction.RESTART),
+    SlashCommand("help", "list commands and keys", "", TerminalAction.HELP),
+    SlashCommand("quit", "leave; the session is kept", "", TerminalAction.QUIT),
 )
-_WIDE: Final = 70  # columns in which a command and what it means stand side by side
+_WIDE: Final = 70  # columns from which names and help texts are side by side
 _INDENT: Final = 4
 _KEYS: Final = """\
 Alt-Enter: a new line. Tab: complete. Ctrl-O: unfold. Esc Esc: go back. Ctrl-X Ctrl-E: edit. \
 Ctrl-C: end the turn. Ctrl-D: leave."""
-_DESTRUCTIVE: Final = ("restore", "discard", "undo")  # never proposed for a mistyped word
-_BY_NAME: Final = {each.name: each for each in SLASHES}
+_DESTRUCTIVE: Final = ("restore", "discard", "undo")  # never suggested for a mistyped name
+_BY_NAME: Final = {each.name: each for each in SLASH_COMMANDS}
 
 
-class Say(NamedTuple):
-    """Words for the agent."""
+class PromptText(NamedTuple):
+    """A prompt for the agent."""
 
     text: str
 
 
-class Run(NamedTuple):
-    """A command of ours to be run, without its first word."""
+class HoldfastCommand(NamedTuple):
+    """Arguments of a holdfast command to run."""
 
     argv: tuple[str, ...]
 
 
-class Do(NamedTuple):
-    """Something for the terminal to do."""
+class TerminalCommand(NamedTuple):
+    """An action of the terminal, with the rest of the line."""
 
-    deed: Deed
+    action: TerminalAction
     argument: str
 
 
-class Wrong(NamedTuple):
-    """A line that has no meaning, and why."""
+class InvalidLine(NamedTuple):
+    """A line that cannot be parsed, and the reason."""
 
     problem: str
 
 
-Meant = Say | Run | Do | Wrong
+ParsedLine = PromptText | HoldfastCommand | TerminalCommand | InvalidLine
 
 
-def meaning_of(line: str, *, draft: str) -> Meant:
-    """What a line means; // begins words that begin with a slash, and a path is no command."""
+def parse_line(line: str, *, draft: str) -> ParsedLine:
+    """Parse a line. `//` escapes a prompt that begins with a slash; a path is a prompt."""
     text = line.strip()
     if not text.startswith("/") or text.startswith("//"):
-        return Say(text.removeprefix("/") if text.startswith("//") else text)
+        return PromptText(text.removeprefix("/") if text.startswith("//") else text)
     name, _, argument = text[1:].partition(" ")
     slash = _BY_NAME.get(name)
     if slash is None:
-        return Say(text) if "/" in name else Wrong(_unknown(name))
+        return PromptText(text) if "/" in name else InvalidLine(_unknown(name))
     if slash.wants and not argument.strip():
-        return Wrong(f"/{name} wants {slash.argument}.")
-    if slash.deed is not None:
-        return Do(slash.deed, argument.strip())
+        return InvalidLine(f"/{name} needs {slash.argument}.")
+    if slash.action is not None:
+        return TerminalCommand(slash.action, argument.strip())
     return _run(slash, argument, draft)
 
 
-def _run(slash: Slash, argument: str, draft: str) -> Run | Wrong:
+def _run(slash: SlashCommand, argument: str, draft: str) -> HoldfastCommand | InvalidLine:
     try:
         words = shlex.split(argument)
     except ValueError:
-        return Wrong(f"/{slash.name}: a quote is not closed.")
-    return Run((*(draft if each == "{draft}" else each for each in slash.argv), *words))
+        return InvalidLine(f"/{slash.name}: a quote is not closed.")
+    return HoldfastCommand((*(draft if each == "{draft}" else each for each in slash.argv), *words))
 
 
-def choice_of(argument: str) -> dict[str, str] | Wrong:
-    """The model, the effort or both that the words after /model name."""
+def choice_of(argument: str) -> dict[str, str] | InvalidLine:
+    """The model, the effort or both from the argument of /model."""
     found: dict[str, str] = {}
     for word in argument.split():
         name = "effort" if word in EFFORTS else "model" if "/" in word else ""
         if not name or name in found:
-            return Wrong(f"Say PROVIDER/MODEL, one of {', '.join(EFFORTS)}, or both.")
+            return InvalidLine(f"Type PROVIDER/MODEL, one of {', '.join(EFFORTS)}, or both.")
         found[name] = word
     return found
 
 
 def help_lines(width: int) -> list[str]:
-    """All commands, side by side with what they mean where there is room; and the keys."""
-    heads = [f"/{each.name} {each.argument}".rstrip() for each in SLASHES]
+    """The help page: commands, and keys; in two columns if `width` allows."""
+    heads = [f"/{each.name} {each.argument}".rstrip() for each in SLASH_COMMANDS]
     widest = max(map(len, heads)) + 2 if width >= _WIDE else 0
     lines: list[str] = []
-    for head, each in zip(heads, SLASHES, strict=True):
+    for head, each in zip(heads, SLASH_COMMANDS, strict=True):
         said = f"{head:<{widest}}{each.meaning}" if widest else f"{head}: {each.meaning}"
         lines += textwrap.wrap(said, width, subsequent_indent=" " * (widest or _INDENT))
     return [*lines, "", *textwrap.wrap(_KEYS, width)]
 
 
-def completions(typed: str) -> Iterator[Slash]:
-    """The commands that a line which begins so can become."""
+def completions(typed: str) -> Iterator[SlashCommand]:
+    """Slash commands that complete the typed text."""
     if typed.startswith("/") and " " not in typed:
-        yield from (each for each in SLASHES if each.name.startswith(typed[1:]))
+        yield from (each for each in SLASH_COMMANDS if each.name.startswith(typed[1:]))
 
 
 def _unknown(name: str) -> str:
     near = get_close_matches(name, [each for each in _BY_NAME if each not in _DESTRUCTIVE], n=1)
-    return f"There is no /{name}." + (f" Is /{near[0]} meant?" if near else " /help lists all.")
+    return f"Unknown command /{name}." + (
+        f" Did you mean /{near[0]}?" if near else " /help lists all commands."
+    )

@@ -90,7 +90,7 @@ class Branches:
         self._head = ""
 
     def take(self, memo: bytes | msgspec.Raw) -> None:
-        """Learn what was kept."""
+        """Apply a record."""
         try:
             known = _decode(memo)
         except (msgspec.DecodeError, RecursionError):
@@ -170,7 +170,7 @@ class Transcript:
     awaited: WaitingSeen = _NOTHING  # what the turn waits for, by the last answer to a ping
     unkept: dict[str, object] | None = None  # why the session cannot be written down now
     report: str = ""
-    prompted: str = ""  # what was asked last
+    prompted: str = ""  # the last prompt
     model: str = ""  # that was chosen on the way
     effort: str = ""
     branches: Branches = field(default_factory=Branches)
@@ -251,7 +251,7 @@ class Transcript:
         asked = next((e for e in self.session.questions if e.question == record.question), None)
         title = asked.title if asked else "The question"
         if record.by is not AnswerSource.PERSON:
-            return Note(f"{title} — nobody answered: {record.answer or 'refused'}", True)
+            return Note(f"{title} — no answer: {record.answer or 'refused'}", True)
         return Note(f"{title} — {record.answer}")
 
     def _heard(self, event: AnyEvent) -> Iterator[Block]:
@@ -293,7 +293,7 @@ class Transcript:
                 pass
 
     def _cut_off(self) -> Iterator[Block]:
-        """Flush what was being said: whoever fails in the middle of it begins anew."""
+        """Flush streamed text: after a crash the next attempt starts a new message."""
         for live in self.live.values():
             if live.text.strip():
                 yield Words(live.text, is_thought=live.sort is DeltaKind.THOUGHT)
@@ -301,7 +301,7 @@ class Transcript:
         self.live.clear()
 
     def _closed(self, closed: TurnClosed) -> Iterator[Block]:
-        """Flush what was going on: nobody will say more of it."""
+        """Flush running items: no further event about them will come."""
         yield from self._cut_off()
         yield from (card._replace(is_ok=False) for card in self.cards.values())
         if any(step.progress is not PlanProgress.DONE for step in self.plan):
@@ -331,6 +331,6 @@ def _note(record: AnyRecord) -> Iterator[Note]:
         case TurnAborted():
             yield Note("Ending the turn.")
         case SessionEnded():
-            yield Note("The session was ended; what was said is kept.")
+            yield Note("The session was ended; the conversation is kept.")
         case _:
             pass

@@ -1,7 +1,7 @@
-"""Put the terminal back however the program in it ends, kill -9 included.
+"""Restore the terminal modes however the program ends, SIGKILL included.
 
-The program is a child of a small process that does nothing but wait for it: only somebody else can
-tidy up after who was killed.
+The program runs in a child of a small process that only waits for it: after SIGKILL only another
+process can restore the modes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def guarded(work: Callable[[], int]) -> int:
     before = termios.tcgetattr(_IN)
     sys.stdout.flush()
     sys.stderr.flush()
-    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # until there is somebody to tell
+    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # until the child exists
     child = os.fork()
     if not child:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)

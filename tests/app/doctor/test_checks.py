@@ -85,7 +85,7 @@ async def test_what_only_linux_has_is_skipped_elsewhere(tmp_path: Path) -> None:
 
 
 def test_the_profile_of_apparmor_comes_with_us() -> None:
-    found = resources.files("holdfast.app").joinpath("apparmor/holdfast")
+    found = resources.files("holdfast.app.doctor").joinpath("apparmor/holdfast")
 
     text = found.read_text(encoding="utf-8")
     assert text.count("@HOLDFAST@") == 1

@@ -274,7 +274,7 @@ def test_a_lesser_sandbox_is_announced_and_has_no_network(home: Path, project: P
     [
         (["--net", "https://a.org/x", "--", "true"], "such as a.org"),
         (["--write", "/usr", "--", "true"], "belongs to the system"),
-        (["--write", "nowhere", "--", "true"], "nowhere is no directory"),
+        (["--write", "nowhere", "--", "true"], "nowhere is not a directory"),
         ([], "say what to run"),
     ],
 )

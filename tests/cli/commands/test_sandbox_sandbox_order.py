@@ -67,7 +67,7 @@ def test_hosts_need_a_whole_sandbox_and_bring_the_way_to_the_proxy(project: Path
     ("request_", "problem"),
     [
         (asked(words=()), "Missing command: put it after --, as in: holdfast sandbox -- make"),
-        (asked(("--write", "nowhere")), "--write: nowhere is no directory"),
+        (asked(("--write", "nowhere")), "--write: nowhere is not a directory"),
         (asked(("--read", "nowhere")), "--read: there is no nowhere"),
     ],
 )

@@ -92,7 +92,7 @@ def test_one_of_claude_can_be_read_and_not_gone_on_with(bench: Bench) -> None:
     done = bench.asked("sessions", "import", "claude", CLAUDE)
     (made,) = Sessions(bench.settings).all()
 
-    assert done.hint.endswith("There is no runner for claude yet, so it cannot be gone on with.")
+    assert done.hint.endswith("It is read-only, because Holdfast has no runner for claude yet.")
     shown = bench.ran("sessions", "show").stdout.decode()
     assert shown.startswith("\n> What does a say?\n")
     assert shown.endswith("It says one.\n")

@@ -43,9 +43,9 @@ def test_a_session_is_listed_read_ended_and_read_again(bench: Bench) -> None:
     ended = bench.ran("sessions", "end")
     assert b"has ended. What was said is kept; its draft had no changes" in ended.stderr
     eventually(lambda: not hosts_of(bench))
-    assert b"is at rest." in bench.ran("sessions", "end", listed["id"][-8:]).stderr
+    assert b"was not running." in bench.ran("sessions", "end", listed["id"][-8:]).stderr
     assert sessions(bench)[0]["hosted"] is False
-    assert b" at rest " in bench.ran("sessions", "list").stdout
+    assert b" stopped " in bench.ran("sessions", "list").stdout
 
     shown = bench.ran("sessions", "show").stdout.decode()
     assert shown == "\n> Say hello\nHello\n"
@@ -92,4 +92,4 @@ def test_a_session_goes_on_in_a_draft_of_the_same_name_when_its_own_has_gone(ben
     assert again.returncode == 0, again.stderr
     assert b"made" in bench.ran("draft", "diff", "--draft", session["draft"]).stdout
     ended = bench.ran("sessions", "end")
-    assert b"What was said and the draft are kept." in ended.stderr
+    assert b"The conversation and the draft are kept." in ended.stderr

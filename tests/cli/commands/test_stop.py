@@ -244,7 +244,7 @@ def test_everywhere_means_all_homes_of_this_user(home: Path) -> None:
     ("words", "said"),
     [
         (("x", "--state", "."), b"--state and --everywhere go with --all"),
-        (("--all", "--state", "nowhere"), b"--state: nowhere is no directory"),
+        (("--all", "--state", "nowhere"), b"--state: nowhere is not a directory"),
     ],
 )
 def test_a_state_that_makes_no_sense_is_refused(

@@ -49,7 +49,7 @@ def test_a_new_draft_says_what_it_is_and_why_it_is_no_better() -> None:
     copy = replace(DRAFT, mode=DraftMode.COPY, reason="there is no overlay here", left_out=("a",))
     assert opened_page(copy, PAGE).splitlines()[1:4] == [
         "  a copy: /p",
-        "  It is no better because there is no overlay here.",
+        "  A better mode is not available: there is no overlay here.",
         "  1 path(s) could not be copied and are not in it.",
     ]
 

@@ -17,7 +17,7 @@ WRONG = SettingInvalid(variable="HOLDFAST_HOME", value="x", allowed="an absolute
 
 def test_what_happened_what_it_means_what_to_do_and_the_code() -> None:
     assert error_page(WRONG, WIDE, is_verbose=False).splitlines() == [
-        "✗ A setting is wrong",
+        "✗ A setting is not valid",
         "  HOLDFAST_HOME is set to 'x', but must be an absolute path. Change it or unset",
         "  it.",
         "  → Change the setting, then try again.",
@@ -64,7 +64,7 @@ def test_facts_never_steer_the_terminal() -> None:
     [
         (WRONG, "Change the setting, then try again."),
         (OutputLost(reason="full"), "Free some disk space, then try again."),
-        (UsageWrong(problem="p", read_on="r"), "Change what was asked for, then try again."),
+        (UsageWrong(problem="p", read_on="r"), "Change the input, then try again."),
     ],
 )
 def test_the_likeliest_action_comes_first_else_the_way_back(

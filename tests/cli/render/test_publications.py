@@ -40,7 +40,7 @@ def test_what_was_restored_says_what_was_not_touched() -> None:
     assert done_page(done, PAGE).splitlines() == [
         "+ Restored 1 path",
         "    a",
-        "  What somebody wrote here meanwhile is in the store:",
+        "  Content that another program wrote meanwhile is in the store:",
         "    a",
         "  Not touched, because they are not covered:",
         "    b\\x1b[2J",

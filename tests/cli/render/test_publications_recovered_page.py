@@ -29,7 +29,7 @@ def test_it_is_said_which_way_it_went() -> None:
     assert recovered_page([UNDONE, FINISHED], PAGE).splitlines() == [
         "! An interrupted change of the project was undone: nothing of it is left.",
         "! An interrupted change of dr_1 was finished.",
-        "  Changed by somebody else, and left so:",
+        "  Changed by another program, and left unchanged:",
         "    a",
         "  What was written here meanwhile is in the store:",
         "    b\\x07",

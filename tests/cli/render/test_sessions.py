@@ -57,7 +57,7 @@ def test_a_session_is_one_line_however_narrow(columns: int) -> None:
 def test_a_session_without_a_host_rests() -> None:
     resting = replace(SEEN, is_hosted=False)
 
-    assert "at rest" in sessions_page([resting], wide(80), now=1000)
+    assert "stopped" in sessions_page([resting], wide(80), now=1000)
 
 
 @pytest.mark.promise("A12", "A15")
@@ -66,7 +66,7 @@ def test_an_open_turn_without_a_host_is_interrupted() -> None:
     resting = replace(SEEN, is_hosted=False, phase="idle")
 
     lines = sessions_page([left, resting], wide(80), now=1000).splitlines()
-    assert [line[10:23] for line in lines] == ["interrupted  ", "at rest      "]
+    assert [line[10:23] for line in lines] == ["interrupted  ", "stopped      "]
 
 
 @pytest.mark.promise("A6")

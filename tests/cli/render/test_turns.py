@@ -61,8 +61,8 @@ from holdfast.runners.model import (
             ToolsRepaired(1, ("a", "b")),
             "! 2 step(s) were interrupted, and may or may not have completed.",
         ),
-        (QuestionAnswered("q", "no", AnswerSource.NOBODY), "? Nobody answered: no"),
-        (QuestionAnswered("q", "", AnswerSource.NOBODY), "? Nobody answered: refused"),
+        (QuestionAnswered("q", "no", AnswerSource.NOBODY), "? No answer: no"),
+        (QuestionAnswered("q", "", AnswerSource.NOBODY), "? No answer: refused"),
         (
             QuestionAnswered("q", "no", AnswerSource.UNATTENDED),
             "? Refused, because no terminal is attached: no",

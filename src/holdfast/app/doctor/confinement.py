@@ -166,7 +166,7 @@ def judge_landlock(facts: Landlock | Refused) -> Finding:
     if isinstance(facts, Refused):
         return Finding(Status.WARNING, f"could not be tried ({facts.reason})")
     if facts.abi == 0:
-        text = "the kernel has none; there is no second line of defence"
+        text = "the kernel has none; the second line of defence is missing"
         return Finding(Status.WARNING, text, "Boot with lsm=landlock,... or Linux 6.7 or newer.")
     if facts.abi < LANDLOCK_WANTED:
         text = f"version {facts.abi} does not rule the network"
@@ -242,7 +242,7 @@ def judge_keyring(facts: Keyring | Refused) -> Finding:
         text = "no library for it; keys come from the environment or from keys.toml"
         return Finding(Status.SKIPPED, text)
     text = f"cannot be used ({facts.reason}); keys come from the environment or from keys.toml"
-    return Finding(Status.WARNING, text, "Unlock or mend the keyring, then: keyring diagnose")
+    return Finding(Status.WARNING, text, "Unlock or repair the keyring, then: keyring diagnose")
 
 
 def judge_loopback(facts: Reached | Refused) -> Finding:

@@ -10,7 +10,7 @@ from holdfast.app.probes.scratch import Facts
 _SERVICE = "holdfast"
 _NOBODY = "doctor"
 
-keyring = import_module("keyring")  # by its name: it is no part of what we need
+keyring = import_module("keyring")  # by name, because it is not a dependency
 
 
 def usable(_: str) -> Facts:

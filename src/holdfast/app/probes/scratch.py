@@ -17,7 +17,7 @@ def nearest(directory: str) -> str:
 
 
 class NowhereToTry(OSError):
-    """There is no directory that we may write to."""
+    """No directory is writable."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Be an agent for an editor, over standard input and output."""
+"""`holdfast acp`: serve an editor over standard input and output."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from holdfast.world import SystemClock, in_thread
 
 
 def acp(request: Request, settings: Settings) -> Outcome:
-    """Answer an editor until it leaves."""
+    """Serve the editor until it closes standard input."""
     try:
         from holdfast.acp import serve_editor
     except ImportError as error:
         raise EditorSupportMissing from error
-    anyio.run(serve_editor, _Stays(request, settings))
+    anyio.run(serve_editor, _EditorSessions(request, settings))
     return Outcome()
 
 
-class _Stays:
-    """The sessions of this user, for an editor."""
+class _EditorSessions:
+    """The sessions of this user, as the ACP server needs them."""
 
     def __init__(self, request: Request, settings: Settings) -> None:
         self._request, self._settings = request, settings
@@ -67,13 +67,13 @@ class _Stays:
         return await self._known(self._sessions.find(session))
 
     async def fork(self, session: str) -> Opened:
-        """A new session that knows all that was said in one, which has to be at rest."""
+        """Fork a session; raises SessionForkBusy while a turn runs."""
         from holdfast.cli.commands.fork import fork_in_thread
 
         return await self._known(await fork_in_thread(self._sessions.find(session), self._settings))
 
     def agree(self, session: str, provider: str) -> None:
-        """Keep that a provider may see the project of a session, from now on."""
+        """Record consent for a provider to see the project of a session."""
         project = Path(self._sessions.find(session).project)
         record_consent(Workbench.at(project, self._settings.state), provider, is_given=True)
 
@@ -82,11 +82,11 @@ class _Stays:
         return [_opened(each) for each in self._sessions.all()]
 
     def state(self, session: str) -> EditorState:
-        """What was chosen for a session in an editor."""
+        """The options that an editor has set for a session."""
         return read_state(self._settings, self._sessions.find(session))
 
     def keep(self, session: str, state: EditorState) -> None:
-        """Keep what was chosen for a session."""
+        """Store the options that an editor has set for a session."""
         write_state(self._settings, self._sessions.find(session), state)
 
     def is_trusted(self, server: EditorServer) -> bool:
@@ -98,7 +98,7 @@ class _Stays:
         Trust(self._settings.state).give(_place(server), server_content(server), SystemClock())
 
     def connect(self, session: str, servers: tuple[EditorServer, ...]) -> None:
-        """Let the agent of a session use these servers, and no others of an editor."""
+        """Replace the MCP servers that an editor has given a session."""
         write_servers(self._settings, self._sessions.find(session).id, servers)
 
     async def run(self, session: str, argv: Sequence[str]) -> str:
@@ -115,7 +115,7 @@ class _Stays:
         return done.stdout.decode(errors="replace").strip() or "Done."
 
     def seat(self, session: str, *, after: int) -> AbstractAsyncContextManager[HostSupervisor]:
-        """Sit at a session, from the record that follows `after` on."""
+        """Attach to the host of a session, after the record numbered `after`."""
         kept = self._sessions.find(session)
         start = HostStarter.of(kept, self._settings)
         return supervise_host(self._sessions.socket(kept), start, after=after)
@@ -126,9 +126,11 @@ class _Stays:
 
     async def _known(self, session: KeptSession) -> Opened:
         if session.id not in self._roots:
-            with suppress(Failure):  # without a draft nobody works in one
+            with suppress(Failure):  # without a draft the agent works in the project itself
                 looked_for = partial(_root, session, self._settings)
-                self._roots[session.id] = await in_thread(looked_for)  # somebody may be there
+                self._roots[session.id] = await in_thread(
+                    looked_for
+                )  # waits for the lock of the workbench
         is_native = session.runner == "native"
         return _opened(session)._replace(
             root=self._roots.get(session.id, ""),

@@ -1,4 +1,4 @@
-"""Have an agent take one turn in a draft, watch it, and say how it ended."""
+"""`holdfast ask`: run one turn in a draft, show it, and report how it ended."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _IN_PLACE: Final = (
 
 
 def ask(request: Request, settings: Settings) -> Outcome:
-    """Have one turn taken, in a session and a draft of its own, and say how it ended."""
+    """Run one turn, in a new session unless one is named."""
     request = configured(request, settings)
     try:
-        if request.argument == "-":  # the input may be long or empty: an agent is needed anyway
+        if request.argument == "-":  # choose the agent before waiting for a long input
             request = with_agent(request, settings)
         prompt = _prompt(request)
         limit = request.value("--timeout")
@@ -48,7 +48,7 @@ def ask(request: Request, settings: Settings) -> Outcome:
             raise
         return not_chosen(failure, look_for(sys.stderr, request, settings))
     except KeyboardInterrupt:
-        if request.is_json:  # who reads records is told, however it ends
+        if request.is_json:  # a reader of records gets a result record, however the command ends
             write(json_line(result_of(TurnResult(status=TurnEnding.INTERRUPTED))))
         raise
     if request.has("--in-place"):
@@ -88,7 +88,7 @@ def _outcome(attendance: Attendance, session: KeptSession, request: Request) -> 
 
 
 def _hint(result: TurnResult, session: KeptSession, request: Request) -> str:
-    """What can be done next: with the draft, with the session, and where to read on."""
+    """The next commands: for the draft, for the session, and the path of the report."""
     name = printable(short(session))
     lines: list[str] = []
     if result.refusals:

@@ -1,4 +1,4 @@
-"""Be at a session again: what was said, what is said now, and what one types is a prompt.
+"""`holdfast attach` and `chat --plain`: print a session, follow it, and send typed lines to it.
 
 Slash commands for plain lines: `--plain`, TERM=dumb, a pipe, `holdfast attach`.
 
@@ -204,19 +204,19 @@ class Stay:
         self._is_typed = is_terminal(sys.stdin)
         self._state = SessionState()
         self._seen = 0
-        self._until = Sessions(settings).last(session)  # what was said before we came
+        self._until = Sessions(settings).last(session)  # the last record from before we attached
         self._commands = PlainShell(session, settings, self._leave)
         self._mark, self._count = f"attach-{secrets.token_hex(6)}", 0
         self._given: set[str] = set()  # what we said that is not written down yet
         self._is_input_over = False
         self._has_quit = False
-        self._silences = 0  # half minutes of the present one that were told
+        self._silences = 0  # half minutes of the current silence that were reported
         self._failure: Failure | None = None
         self._status = 0  # of the last turn that did not complete, where a program reads it
         self._tasks: TaskGroup
 
     async def run(self) -> None:
-        """Show what was said, then what is; what went wrong is kept, not raised."""
+        """Print the conversation and follow it; a failure is stored, not raised."""
         socket = Sessions(self._settings).socket(self._session)
         start = HostStarter.of(self._session, self._settings)
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
@@ -259,7 +259,7 @@ class Stay:
         return self._is_input_over and self._seen >= self._until and not is_busy
 
     def _leave(self) -> None:
-        """Heed /quit: a person leaves at once; on a pipe it ends the input."""
+        """Handle /quit: leave at once on a terminal; on a pipe it ends the input."""
         self._has_quit = True
         if self._is_typed:
             self._tasks.cancel_scope.cancel()

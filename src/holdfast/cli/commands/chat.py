@@ -1,6 +1,6 @@
-"""Talk with an agent in a terminal: begin a session, or be at one again.
+"""`holdfast chat`: talk with an agent in a terminal, in a new or a resumed session.
 
-What is not needed to show where one types is loaded when it is: a person waits for that.
+Imports that the input line does not need happen later: the user waits for that line.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from holdfast.nouns import printable
 from holdfast.terminal import Setting, Talk, guarded
 from holdfast.terminal.model import Block, Style
 
-_LIGHT: Final = ("7", "15")  # grounds that a terminal names by their numbers, where it names them
+_LIGHT: Final = ("7", "15")  # light background colours in COLORFGBG
 
 
 def chat(request: Request, settings: Settings) -> Outcome:
-    """Let a person talk with an agent until they leave, and say how to come back."""
+    """Run the terminal until the user leaves, and print how to resume."""
     is_seen = is_terminal(sys.stdin) and is_terminal(sys.stdout)
     request = configured(request, settings)
     is_plain = request.has("--plain") or not is_seen or environment().get("TERM") in DUMB
@@ -69,10 +69,10 @@ def chat(request: Request, settings: Settings) -> Outcome:
 
 
 def _hello(session: KeptSession) -> str:
-    """Who works where, once, for a session that begins."""
+    """The greeting of a new session: project and runner."""
     where = printable(Path(session.project).name)
-    said = f"holdfast in {where}, with {session.runner}: it stays as it is until you /publish."
-    return textwrap.fill(said, shutil.get_terminal_size().columns - 1) + "\n"
+    line = f"holdfast in {where}, with {session.runner}: files change only when you /publish."
+    return textwrap.fill(line, shutil.get_terminal_size().columns - 1) + "\n"
 
 
 def _session(request: Request, settings: Settings, *, asks_later: bool) -> KeptSession:
@@ -80,7 +80,9 @@ def _session(request: Request, settings: Settings, *, asks_later: bool) -> KeptS
     if request.has("--continue") or request.has("--resume"):
         kept = _meant(sessions, request, settings)
         is_asked = not asks_later or request.has("--consent")
-        if kept.runner == RUNNERS[0] or not is_asked:  # the first sends nothing to anybody
+        if (
+            kept.runner == RUNNERS[0] or not is_asked
+        ):  # the rehearsal sends nothing over the network
             return runnable(kept)
         from holdfast.cli.commands.session_start import resumed_session
 
@@ -91,9 +93,9 @@ def _session(request: Request, settings: Settings, *, asks_later: bool) -> KeptS
 
 
 def _meant(sessions: Sessions, request: Request, settings: Settings) -> KeptSession:
-    """The session that is named, or chosen, or the newest about where one is.
+    """The named or chosen session, or the newest about this directory.
 
-    The newest is that about the innermost project, if one is in several.
+    With nested projects the newest session of the innermost one.
     """
     named = request.value("--resume")
     if named and named != CHOOSE:
@@ -142,33 +144,33 @@ async def _stay(session: KeptSession, request: Request, settings: Settings) -> N
 
 
 async def _start(session: KeptSession, server: ExecEndpoint) -> WaitEnded:
-    """Start the host of a session; of one that is there already, nobody needs to know how."""
+    """Start the host; imported here, since a host that runs already needs none of it."""
     from holdfast.app.wiring.host import HostStarter
 
     return await HostStarter(session, server)()
 
 
 def _draw(blocks: Sequence[Block], style: Style, *, after: Block | None, is_whole: bool) -> str:
-    """Draw what is over; what draws Markdown takes longer to load than all else."""
+    """Render finished blocks; imported here, since the Markdown renderer loads slowly."""
     from holdfast.terminal import draw
 
     return draw(blocks, style, after=after, is_whole=is_whole)
 
 
 def _options(session: KeptSession, settings: Settings) -> Sequence[str]:
-    """How the agent can be told to take a turn; that takes a moment to be found out."""
+    """The options that a turn takes; imported here, since it loads the agent."""
     from holdfast.app.wiring.host_process import LazyRunner
 
     return LazyRunner(session, settings).options
 
 
 class _Ours:
-    """Our own commands, about the project of a session."""
+    """Runs holdfast commands in the project of a session."""
 
     def __init__(self, session: KeptSession) -> None:
         self._session = session
 
     def run(self, argv: Sequence[str]) -> int:
-        """Run one in the terminal as it is, and return its exit status."""
+        """Run a command in the foreground and return its exit status."""
         words = (sys.executable, "-P", "-m", "holdfast.cli.main", *argv)
         return subprocess.run(words, cwd=self._session.project, check=False).returncode

@@ -1,4 +1,4 @@
-"""Let Codex take one turn while somebody watches."""
+"""`holdfast codex`: run one turn of Codex on the terminal, and list its threads."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ from holdfast.telemetry import Redactor
 
 
 class PersonView:
-    """Shows a turn to a person: what is said on standard output, all else beside it."""
+    """Shows a turn: messages on standard output, everything else on standard error."""
 
     def __init__(self, terminal: Terminal, look: Look, *, cwd: str) -> None:
         self._terminal, self._look = terminal, look
@@ -162,12 +162,12 @@ class Questions:
         self._stirred = anyio.Event()
 
     def shown(self, item: str) -> None:
-        """Learn that an item is on the page: what is asked about it may follow."""
+        """Note that an item is shown, so that an approval about it may be asked."""
         self._shown.add(item)
         self._stirred.set()
 
     async def decide(self, approval: Approval) -> ApprovalDecision | InputReply:
-        """Decide one approval, and let whoever follows the turn know by whom."""
+        """Decide one approval and report the decision with its source."""
         with anyio.move_on_after(_CONTEXT):
             await self._led_to(approval.item)
         if not self._terminal.can_ask:

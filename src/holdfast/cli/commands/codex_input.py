@@ -57,7 +57,7 @@ def directory(request: Request) -> str | None:
     if named is None:
         return None
     if not os.path.isdir(named):
-        _refuse(f"--cwd: {named} is no directory", request)
+        _refuse(f"--cwd: {named} is not a directory", request)
     return os.path.realpath(named)
 
 

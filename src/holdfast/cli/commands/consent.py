@@ -19,14 +19,14 @@ from holdfast.cli.render.table import age
 from holdfast.nouns import printable
 from holdfast.workbench import Consent, Workbench, in_force
 
-_NOBODY = "No provider may see this project; you are asked before anything is sent."
-_LESS = (
+_NO_CONSENT = "No provider may see this project; you are asked before anything is sent."
+_REVOKED = (
     "From now on nothing of this project is sent to {}. What was sent before cannot be recalled."
 )
 
 
 def consent(request: Request, settings: Settings) -> Outcome:
-    """Do what is asked about the consent for a project, and show what holds then."""
+    """List, give or revoke consent, and print the consents in force."""
     hint = ""
     with at_work(request, settings) as project:
         match request.words:
@@ -43,11 +43,11 @@ def consent(request: Request, settings: Settings) -> Outcome:
     if request.is_json:
         return Outcome(answer="".join(json_line(_record(each)) for each in holding))
     look = look_for(sys.stdout, request, settings)
-    return Outcome(answer=_page(holding, look), hint=hint or ("" if holding else _NOBODY))
+    return Outcome(answer=_page(holding, look), hint=hint or ("" if holding else _NO_CONSENT))
 
 
 def _provider(word: str) -> str:
-    """Who is meant, also by who names a model of theirs; nobody if that is no name."""
+    """The provider of PROVIDER or PROVIDER/MODEL; empty if it is not printable."""
     name = word.partition("/")[0]
     return name if name.isprintable() else ""
 
@@ -56,11 +56,11 @@ def _revoked(workbench: Workbench, provider: str) -> str:
     if all(each.provider != provider for each in in_force(consent_history(workbench))):
         return f"You have not agreed to {printable(provider)}."
     record_consent(workbench, provider, is_given=False)
-    return _LESS.format(printable(provider))
+    return _REVOKED.format(printable(provider))
 
 
 def _page(consents: Sequence[Consent], look: Look) -> str:
-    """A line for each: who may see how much of the project, and since when."""
+    """One line per consent: provider, scope and age."""
     names = [printable(each.provider) for each in consents]
     widest = max(map(len, names), default=0)
     lines: list[str] = []

@@ -37,7 +37,7 @@ _US = (sys.executable, "-P", "-m", "holdfast.cli.main")
 
 
 def demo(request: Request, settings: Settings) -> Outcome:
-    """Let a scripted agent mend a small project, while what it stands on is killed."""
+    """Let a scripted agent fix a small project while processes behind it are killed."""
     sample = request.value("--sample")
     if sample is not None:
         return _write_sample(Path(sample), settings)
@@ -70,12 +70,12 @@ def _write_sample(directory: Path, settings: Settings) -> Outcome:
 def _play(show: Show) -> None:
     show.tell("A small project with a mistake in it. Its tests fail:")
     show.run("python3", "-m", "unittest", "-q", status=1)
-    show.tell("An agent mends it. It works in a draft: the project stays as it is.")
-    session = show.ask("Mend the failing test")
+    show.tell("An agent fixes it. It works in a draft: the project does not change.")
+    session = show.ask("Fix the failing test")
     show.ours("draft", "diff")
     show.tell("While it works, the server that all its processes run on is killed (kill -9):")
     show.ask("Write down what was wrong", session, when="I will write", then=show.kill_server)
-    show.tell("Nobody noticed. Now the process that holds the conversation is killed:")
+    show.tell("The turn was not affected. Now the host of the session is killed:")
     show.ask("Add a test", session, when="I will add", then=show.kill_host, status=69)
     show.tell("Nothing that was said is lost. We just go on:")
     show.ask("Go on", session)
@@ -125,11 +125,11 @@ class Show:
         """Ask the agent, do something when it says so, and return its session."""
         words = ("ask", *(("--session", session) if session else ()), prompt)
 
-        def heed(line: str) -> None:
+        def on_line(line: str) -> None:
             if then is not None and line.startswith(when):
                 then()
 
-        self._shown(("holdfast", *words), (*_US, *words), status, heed=heed)
+        self._shown(("holdfast", *words), (*_US, *words), status, on_line=on_line)
         listed = self._read("sessions", "list", "--json").splitlines()
         return str(json.loads(listed[0])["id"])[-NAME_CELLS:]
 
@@ -180,7 +180,7 @@ class Show:
         argv: Sequence[str],
         status: int,
         *,
-        heed: Callable[[str], None] | None = None,
+        on_line: Callable[[str], None] | None = None,
     ) -> None:
         shown = "\n".join(self._look.wrap(f"$ {shlex.join(said)}", indent=2))
         write(self._look.paint(shown, Tone.STRONG) + "\n")
@@ -198,8 +198,8 @@ class Show:
             try:
                 for line in process.stdout:
                     self._relay(line)
-                    if heed is not None:
-                        heed(line)
+                    if on_line is not None:
+                        on_line(line)
                 is_read = True
             finally:
                 if not is_read:  # nothing of the show goes on without us
@@ -208,7 +208,7 @@ class Show:
             raise DemoFailed(command=shlex.join(said), status=process.returncode, expected=status)
 
     def _relay(self, line: str) -> None:
-        """Show a line of somebody else's, folded; where it leads out of the show it is left out."""
+        """Print a line of a command, wrapped; leave out hints about the temporary session."""
         if line.startswith(_LEADS_OUT):
             return
         room = self._look.width - len(_INDENT)

@@ -96,7 +96,7 @@ def told(
     record: Mapping[str, object],
     patch: BinaryIO,
 ) -> Outcome:
-    """Changes for whoever reads them: a person, a program, or `git apply`."""
+    """Changes as a page, as JSON, or as a patch for `git apply`."""
     has_text = not request.has("--stat")
     if request.is_json:
         lines = [changed_record(each, has_text=has_text) for each in files]

@@ -108,7 +108,7 @@ def back(request: Request, settings: Settings) -> Outcome:
     """Go back to an earlier state of a draft."""
     to = request.value("--to")
     if to is not None and not (to.isascii() and to.isdigit()):
-        refuse(f"--to: {to} is no revision; they are numbers", request)
+        refuse(f"--to: {to} is not a revision number", request)
     with at_work(request, settings) as project:
         name = draft_meant(request, settings, project)
         revision = undo(project.workbench, name, None if to is None else int(to))
@@ -202,9 +202,9 @@ async def _stayed(
 
 
 def _in_copy(request: Request, where: str) -> Command:
-    """A command that runs in a copy; a person is told, for paths are other ones there."""
+    """A command in the copy of a draft; prints a note, because paths differ there."""
     if not os.path.isdir(where):
-        refuse(f"{where} is no directory in this draft", request)
+        refuse(f"{where} is not a directory in this draft", request)
     if is_terminal(sys.stderr):
         complain(f"(This draft is a copy: the command runs in {printable(where)})\n")
     command = command_in(where, request, is_local=True)

@@ -26,7 +26,7 @@ def draft_meant(
 ) -> str | None:
     """The id that a request names, or of the only draft with changes; None if there is none.
 
-    Where several have changes a person is asked. Raises DraftAmbiguous where nobody can be. Drafts
+    If several have changes the user is asked. Raises DraftAmbiguous without a terminal. Drafts
     with nothing but changes that are published only on request (ignored files, `.git`) are left
     out if another one has more, unless the request is about those or `any_change` counts.
     """

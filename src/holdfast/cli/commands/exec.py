@@ -29,7 +29,7 @@ from holdfast.cli.failures import OutputLost, ProcessAttached, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import abandon, complain, is_terminal, json_line
 from holdfast.cli.render.processes import meant, output_line, process_name
-from holdfast.cli.terminal import has_input, pour, read_input
+from holdfast.cli.terminal import has_input, read_input, write_all
 from holdfast.exec import Client, Operator, Process, operating
 from holdfast.exec.failures import ProcessUnknown, StartFailed
 from holdfast.exec.model import ClientState, Command, Exited, Output
@@ -93,10 +93,10 @@ class Visit:
 
     async def _put(self, descriptor: int, data: bytes) -> None:
         try:
-            await pour(descriptor, data)
+            await write_all(descriptor, data)
         except OSError as error:
             if descriptor == _ERR:
-                abandon(_ERR)  # nobody is left to be told
+                abandon(_ERR)  # standard error has no reader any more
                 return
             abandon(_OUT)
             if error.errno == errno.EPIPE:  # as it would go for a child of the same shell
@@ -105,7 +105,7 @@ class Visit:
             raise OutputLost(reason=error.strerror or str(error)) from error
 
     async def _feed(self, escape: Escape | None) -> None:
-        """Hand on our input to its end; a process that takes none is no failure."""
+        """Forward our input up to its end; a process that does not read it is not a failure."""
         with suppress(Failure):
             while data := await read_input():
                 if escape is not None:
@@ -205,7 +205,7 @@ def unnamed(request: Request) -> UsageWrong:
 
 
 async def reached(request: Request, server: ExecEndpoint) -> Transport:
-    """A connection to ask for a process; where no local server runs, there is no such process."""
+    """Open a connection to look up a process; raises ProcessMissing if no local server runs."""
     try:
         return await server.dial_kept()
     except SocketRefused as refused:
@@ -245,7 +245,7 @@ _STATUSES = {
 
 
 def start_status(reason: str) -> int:
-    """127 if there is no such command, 126 if it cannot be executed, 1 if it is neither."""
+    """127 if the command was not found, 126 if it cannot be executed, otherwise 1."""
     said = reason.lower().partition(" (os error")[0]
     return _STATUSES.get(said, 1)
 
@@ -281,7 +281,7 @@ class Stay:
 
     async def run(self, command: Command) -> Outcome:
         """Start a command and stay until it has ended."""
-        self._first = await self.server.dial_or_start()  # fails at once where nobody is
+        self._first = await self.server.dial_or_start()  # raises at once if no server listens
         name = await self._named(command)
         async with Client(self._dial) as client:
             try:
@@ -308,7 +308,7 @@ class Stay:
         return given
 
     async def attach(self) -> Outcome:
-        """Take up a process where what is kept of it begins, and stay until it has ended."""
+        """Attach to a process at the beginning of its retained output, until it ends."""
         self._first = await reached(self._request, self.server)
         async with operating(self._dial) as operator:
             found = await looked_up(self._request, operator)

@@ -1,4 +1,4 @@
-"""See to the processes of a server: list them, read them, end them."""
+"""`holdfast ps`, `logs` and `stop`: list processes, print their output, end them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from holdfast.cli.render.processes import (
     process_line,
     processes_page,
 )
-from holdfast.cli.terminal import pour
+from holdfast.cli.terminal import write_all
 from holdfast.exec import Operator, find_orphans, operating
 from holdfast.exec.model import Detached, Page
 from holdfast.exec.protocol import OperatorProcess, OutputStream
@@ -70,7 +70,7 @@ def ps(request: Request, settings: Settings) -> Outcome:
 
 
 def logs(request: Request, settings: Settings) -> Outcome:
-    """Write what is kept of the output of a process, and with --follow what comes."""
+    """Print the retained output of a process; with --follow, until it ends."""
     if request.argument is None:
         raise unnamed(request)
     anyio.run(_Overseen(endpoint_of(request, settings)).logs, request)
@@ -94,14 +94,14 @@ def stop(request: Request, settings: Settings) -> Outcome:
 
 
 async def end_all(server: ExecEndpoint) -> None:
-    """End all processes of a server, and let those who wait for them hear of it."""
+    """End all processes of a server, and wait until attached clients have left."""
     overseen = _Overseen(server)
     ended = await overseen.stop(Request("stop", given=(("--all", "True"),)))
     await overseen.told({session for _, session, _ in ended})
 
 
 class _Overseen:
-    """A server as an operator sees it; where nobody is, that is said at once."""
+    """Operator methods of a server; raises SocketRefused at once if none listens."""
 
     def __init__(self, server: ExecEndpoint) -> None:
         self._server = server
@@ -140,7 +140,7 @@ class _Overseen:
         return ended
 
     async def told(self, sessions: set[str]) -> None:
-        """Wait, but not for long, until nobody is left at these sessions."""
+        """Wait, with a timeout, until no client is attached to these sessions."""
         with anyio.move_on_after(_TOLD_LONGEST):
             async with operating(self._dial) as operator:
                 while True:
@@ -198,7 +198,7 @@ def _records(page: Page, after: int, is_last: bool) -> str:
 
 async def _put(descriptor: int, data: bytes) -> None:
     try:
-        await pour(descriptor, data)
+        await write_all(descriptor, data)
     except OSError as error:
         abandon(descriptor)
         if descriptor == _OUT:

@@ -179,7 +179,7 @@ def publish(request: Request, settings: Settings) -> Outcome:
         record = {**done_record(done), "uncovered": uncovered_record(found.uncovered)}
         return Outcome(answer=json_line(record))
     hint = "" if done.count else withheld_page(request, settings, found)
-    if done.count and request.has("--yes"):  # nobody was shown it
+    if done.count and request.has("--yes"):  # it was published without being shown
         look = look_for(sys.stderr, request, settings)
         hint = unpublishable_page(found.uncovered, look).rstrip("\n")
     return Outcome(answer=done_page(done, look_for(sys.stdout, request, settings)), hint=hint)
@@ -197,13 +197,13 @@ def _hunks(request: Request, project: Project) -> _Hunks:
         number, _, name = word.partition(":")
         path = project.path(name) if name else None
         if path is None or not (number.isascii() and number.isdigit()):
-            refuse(f"--hunk: {word} is no number and file, as in 2:src/main.c", request)
+            refuse(f"--hunk: {word} is not NUMBER:FILE, as in 2:src/main.c", request)
         found[path] = found.get(path, frozenset()) | {int(number)}
     return found
 
 
 def _refused(found: Review) -> Failure | None:
-    """What nobody needs to be asked about, because it will not be published like that."""
+    """The review of a publication that will fail, so that it needs no confirmation."""
     paths = [each.path for each in found.conflicts]
     return PublishedChanged(paths=tuple(map(str, paths))) if paths else None
 

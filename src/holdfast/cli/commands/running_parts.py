@@ -1,7 +1,7 @@
 """Find what runs for us: sandboxes, servers, keepers and places, of one directory or of all.
 
 A process belongs to a directory if it holds a lock of ours there open, and a place if its draft
-lies there. Nobody else's is looked at twice: what another user runs is another's to end.
+lies there. Processes of other users are skipped: only their user may end them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The three streams of a command that is shut in: ours, but never our terminal itself.
 
-Whoever has a terminal open can read what is typed there afterwards, and change how it behaves. So
+A process with an open terminal can read later input and change the terminal's modes. So
 a terminal is replaced by one of the command's own, and what goes through it is carried over.
 """
 
@@ -43,7 +43,7 @@ from holdfast.cli.render.sandbox import (
     report_lines,
     report_record,
 )
-from holdfast.cli.terminal import pour
+from holdfast.cli.terminal import write_all
 from holdfast.confine.entry import ProcessEntry, enter
 from holdfast.confine.failures import SandboxFailed
 from holdfast.confine.policy import ENVIRONMENT, OF_THE_SYSTEM, SandboxPolicy, Strength, is_within
@@ -103,7 +103,7 @@ def read_order(request: Request, *, home: Path) -> Order:
         readable=readable,
         writable=writable,
         environment=(*ENVIRONMENT, *PROXIED) if hosts else ENVIRONMENT,
-        # The lesser sandbox has no network of its own that a proxy could stand in, and no view of
+        # The lesser sandbox has no network namespace for a proxy, and no view of
         # its own that could be compared.
         strength_least=Strength.FULL if hosts or request.has("--explain") else Strength.REDUCED,
     )
@@ -129,7 +129,7 @@ def kept_in(settings: Settings) -> Path:
 
 def _directory(word: str, flag: str) -> str:
     if not os.path.isdir(word):
-        _refuse(f"{flag}: {word} is no directory")
+        _refuse(f"{flag}: {word} is not a directory")
     return os.path.realpath(word)
 
 
@@ -186,7 +186,7 @@ class Streams:
         screen = next((number for number in (1, 2) if number in self._ours), 0)
         with suppress(OSError):
             while data := await _read(self._master):
-                await pour(screen, data)
+                await write_all(screen, data)
         self._hang_up()
 
     async def feed(self) -> None:
@@ -218,7 +218,7 @@ class Streams:
 
     async def _type(self, data: bytes) -> None:
         if self._master is not None:
-            await pour(self._master, data)
+            await write_all(self._master, data)
 
     def _hang_up(self) -> None:
         if self._master is not None:

@@ -2,7 +2,7 @@
 
 Find and read what other tools have written down of conversations.
 
-Whatever lies there may have been written by anybody: every file, line and listing is bounded, a
+These files are untrusted input: every file, line and listing is bounded, a
 link is not followed, and a line that cannot be read is counted and passed over.
 """
 
@@ -66,7 +66,7 @@ class Found:
 
 
 class Reading:
-    """What was said and done in a conversation, and how many lines could not be read."""
+    """The events of a conversation, and the number of unreadable lines."""
 
     def __init__(self, tool: Tool, path: Path) -> None:
         self._tool, self._path = tool, path
@@ -246,5 +246,5 @@ def _hint(session: KeptSession, reading: Reading, *, is_new: bool) -> str:
     if session.runner in RUNNERS:
         lines.append(f"Resume:   holdfast --resume {name}")
     else:
-        lines.append(f"There is no runner for {session.runner} yet, so it cannot be gone on with.")
+        lines.append(f"It is read-only, because Holdfast has no runner for {session.runner} yet.")
     return "\n".join(lines)

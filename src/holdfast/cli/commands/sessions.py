@@ -77,7 +77,7 @@ def show(request: Request, settings: Settings) -> Outcome:
 
 
 def watch(request: Request, settings: Settings) -> Outcome:
-    """What was said and done, and what is, until nothing runs or waits in the session."""
+    """Print a session and follow it until no turn runs or waits."""
     sessions = Sessions(settings)
     look = look_for(sys.stdout, request, settings)
     anyio.run(_watch, sessions, sessions.find(request.argument), look, request.is_json)
@@ -87,7 +87,7 @@ def watch(request: Request, settings: Settings) -> Outcome:
 def end(request: Request, settings: Settings) -> Outcome:
     """End the running turn, the host and every process of a session.
 
-    What was said is kept, and so is the draft unless nothing was changed in it.
+    The conversation is kept, and so is the draft unless it has no changes.
     """
     sessions = Sessions(settings)
     session = sessions.find(request.argument)
@@ -95,10 +95,12 @@ def end(request: Request, settings: Settings) -> Outcome:
     if left:
         failure = ProcessUndying(processes=", ".join(left), limit=END_LONGEST)
         return Outcome(failure=failure)
-    said = f"{session.id} has ended." if was_hosted else f"{session.id} is at rest."
+    said = f"{session.id} has ended." if was_hosted else f"{session.id} was not running."
     if _is_draft_gone(session, settings):
-        return Outcome(hint=f"{said} What was said is kept; its draft had no changes and is gone.")
-    return Outcome(hint=f"{said} What was said and the draft are kept.")
+        return Outcome(
+            hint=f"{said} The conversation is kept; its draft had no changes and was deleted."
+        )
+    return Outcome(hint=f"{said} The conversation and the draft are kept.")
 
 
 def _is_draft_gone(session: KeptSession, settings: Settings) -> bool:
@@ -107,7 +109,7 @@ def _is_draft_gone(session: KeptSession, settings: Settings) -> bool:
 
     if not session.draft:
         return False
-    with suppress(Failure):  # the project is gone, or somebody works on it at this moment
+    with suppress(Failure):  # the project is gone, or its workbench is locked
         workbench = Workbench.at(Path(session.project), settings.state)
         return workbench.is_used and discard_unchanged(workbench, session.draft)
     return False
@@ -136,7 +138,7 @@ async def _end(
 
 
 def cells_of(look: Look) -> int | None:
-    """How wide what was said is to be, if a person reads it."""
+    """The width at which messages are wrapped; None if the output is not a terminal."""
     return look.width if is_terminal(sys.stdout) else None
 
 
@@ -179,7 +181,7 @@ async def seen(sessions: Sessions, some: Iterable[KeptSession]) -> list[SeenSess
 
 
 async def _is_hosted(sessions: Sessions, session: KeptSession) -> bool:
-    """Whether somebody listens where its host would."""
+    """Whether a host listens on the socket of the session."""
     try:
         await (await connect(sessions.socket(session))).aclose()
     except SocketRefused:
@@ -214,8 +216,6 @@ def _seen(sessions: Sessions, session: KeptSession, *, is_hosted: bool) -> SeenS
         is_repaired=any(map(_is_repair, records)),
     )
 
-
-# Write a session down for others: all of it, without what nobody else may know.
 
 _SCHEMA: Final = 1
 

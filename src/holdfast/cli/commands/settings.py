@@ -122,7 +122,7 @@ def trust(request: Request, settings: Settings) -> Outcome:
     if file is None:
         return Outcome(hint=f"There is no {PROJECT_FILE} here, nor above.")
     content = content_of(file)
-    project_values(file, content)  # what is wrong with it is said before anybody agrees
+    project_values(file, content)  # report errors before asking for trust
     kept, name = Trust(settings.state), printable(str(file))
     if kept.holds(file, content):
         return Outcome(hint=f"{name} is trusted already.")
@@ -141,9 +141,7 @@ def _agreed(page: str) -> bool:
     return confirmed(page, _ASK)
 
 
-# Show what is settled, and by whom.
-
-_UNTRUSTED = "{file} does not count: nobody has trusted it. Look at it, then: holdfast trust"
+_UNTRUSTED = "{file} is ignored, because you have not trusted it. Review it with: holdfast trust"
 
 
 def show(request: Request, settings: Settings) -> Outcome:

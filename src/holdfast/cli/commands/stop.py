@@ -53,15 +53,13 @@ from holdfast.world import (
     system_processes,
 )
 
-# Ask what servers and keepers hold to end, such that whoever waits for it is told.
-
 _GRACE: Final = 5.0  # seconds to end as it likes
 
 
 def ask_to_end(found: Sequence[Belonging]) -> None:
     """Let the processes of servers end as they like, for as long as that is not long.
 
-    Servers that we can speak to end theirs themselves: they tell whoever waits for them.
+    Reachable servers end their own processes, so that attached clients get the exit status.
     """
     keepers = [each for each in found if each.sort is Sort.KEEPER and each.processes]
     busy = {each.kept for each in keepers}
@@ -92,7 +90,7 @@ async def _ask_all(servers: Sequence[ExecEndpoint]) -> None:
 
 
 async def _ask(server: ExecEndpoint) -> None:
-    with suppress(Failure):  # whoever is left is asked by a signal, and ended with the keeper
+    with suppress(Failure):  # survivors get a signal, and end with the keeper
         await end_all(server)
 
 
@@ -110,8 +108,6 @@ def has_ended(process: SystemProcess, patience: float) -> bool:
     finally:
         os.close(life)
 
-
-# Find the turns that are running under keepers, of this home and of others.
 
 _HOST: Final = " host "  # how the command of a host goes on, before the id of its session
 
@@ -188,7 +184,7 @@ def _refuse_nonsense(request: Request) -> None:
     elif request.has("--everywhere") and (request.value("--state") or request.has("--server")):
         problem = "--everywhere means all homes of this machine: give no --state and no --server"
     elif not os.path.isdir(request.value("--state") or "/"):
-        problem = f"--state: {request.value('--state')} is no directory"
+        problem = f"--state: {request.value('--state')} is not a directory"
     else:
         return
     raise UsageWrong(problem=problem, read_on="holdfast stop --help")

@@ -1,4 +1,4 @@
-"""Attend one turn of a session to its end, whatever dies meanwhile, or be made to leave."""
+"""Follow one turn of a session to its end, across restarts of the host."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class TurnOrder(NamedTuple):
 
 
 class Attendance:
-    """One turn, watched to its end; what went wrong is kept, not raised."""
+    """Follows one turn to its end; a failure is stored, not raised."""
 
     def __init__(self, session: KeptSession, settings: Settings, look: Look | None) -> None:
         """Show it to a person with this look, or without one as records to a program."""
@@ -90,14 +90,14 @@ class Attendance:
         self._seat: HostSupervisor | None = None  # once the prompt is taken
         self._questions: set[str] = set()  # of the turn
         self._is_stopping = False
-        self._silences = 0  # that were told of the one that lasts
+        self._silences = 0  # half minutes of the current silence that were reported
         self._tasks: TaskGroup
 
     async def run(self, order: TurnOrder) -> None:
         """Ask, and stay until the turn is over."""
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with anyio.create_task_group() as self._tasks:
-                self._tasks.start_soon(self._heed, signals)
+                self._tasks.start_soon(self._handle_signals, signals)
                 try:
                     with boundary("ask"):
                         await self._attend(order)
@@ -213,7 +213,7 @@ class Attendance:
         return self._look is not None and self._terminal.can_ask
 
     def _ending(self, record: AnyRecord) -> str:
-        """How the turn ended, unless there is a failure: that is told as every failure is."""
+        """The line for the end of the turn; empty with a failure, which is reported separately."""
         is_told = isinstance(record, TurnClosed) and record.failure is not None
         return "" if is_told else ending_of(record)
 
@@ -222,7 +222,7 @@ class Attendance:
         await self._terminal.note(quiet)
 
     async def _answer(self, asked: QuestionAsked, seat: HostSupervisor) -> None:
-        """Ask the person, if there is one; nobody is a refusal, and that is said."""
+        """Ask the user on the terminal; without one refuse and print a note."""
         answer: str | None = None
         by = AnswerSource.UNATTENDED
         words = [choice.word for choice in asked.choices]
@@ -249,7 +249,7 @@ class Attendance:
         with suppress(Failure):  # it was answered elsewhere, or the turn is over
             await seat.command(AnswerCommand(name, asked.question, given, by))
 
-    async def _heed(self, signals: AsyncIterator[signal.Signals]) -> None:
+    async def _handle_signals(self, signals: AsyncIterator[signal.Signals]) -> None:
         """The first signal interrupts the turn; the second leaves it."""
         async for number in signals:
             self.signal = number
@@ -267,7 +267,7 @@ class Attendance:
         self._stop()
 
     def _stop(self) -> None:
-        """Have the turn end in good order, nobody else's with it, and leave it if it does not."""
+        """Interrupt our turn only, and leave if it does not end in time."""
         self._is_stopping = True
         self._terminal.dismiss()
         self._tasks.start_soon(self._abort)

@@ -104,7 +104,7 @@ def _lines(shown: ShownBranch, look: Look) -> Iterator[str]:
     if shown.count > len(shown.commits):
         yield f"  … and {shown.count - len(shown.commits):,} older\n"
     yield f"{_counted(len(shown.files), 'file')} changed:\n"
-    # Of many files only the first are shown, but all that may let somebody else do something.
+    # Long lists are truncated, except for files that other programs may execute.
     loud = [each for each in shown.files[_FILES_MAX:] if any(note.is_loud for note in each.notes)]
     for file in [*shown.files[:_FILES_MAX], *loud]:
         is_text = file.added is not None and file.removed is not None

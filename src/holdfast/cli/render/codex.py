@@ -5,7 +5,7 @@ can steer the terminal.
 
 Decide how Codex's questions are put to a person, and what their answers mean.
 
-What is asked for is shown exactly, hidden characters and all, each line of it behind a bar: no
+An approval request is shown exactly, with escaped control characters, each line behind a bar: no
 text can pass for a question of ours, or for the end of one.
 """
 
@@ -85,7 +85,7 @@ class TurnPage:
                 return [*self._happened(method, params)]
 
     def _rest(self, item: str, text: str) -> str:
-        """What is still missing of a message; all of it, if what was shown is no part of it."""
+        """The part of a message that was not streamed; all of it if the streamed text differs."""
         shown = "".join(self._shown.pop(item, []))
         rest = text[len(shown) :] if text.startswith(shown) else f"\n{text}"
         return rest if (rest or shown).endswith("\n") or not text else f"{rest}\n"
@@ -220,7 +220,7 @@ def input_answer(line: str, options: Options) -> str:
 
 
 def subject(approval: Approval) -> str:
-    """What is asked for, in a few words."""
+    """A short description of an approval request."""
     match approval:
         case CommandApproval(host=host) if host:
             return f"reach {host}"

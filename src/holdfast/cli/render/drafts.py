@@ -40,7 +40,7 @@ def opened_page(draft: Draft, look: Look) -> str:
     lines = [f"{sign} {look.paint(printable(draft.id), Tone.STRONG)}"]
     lines += look.wrap(f"{_APART[draft.mode]}: {printable(draft.project)}", indent=2)
     if draft.reason:
-        lines += look.wrap(f"It is no better because {printable(draft.reason)}.", indent=2)
+        lines += look.wrap(f"A better mode is not available: {printable(draft.reason)}.", indent=2)
     if draft.left_out:
         count = len(draft.left_out)
         lines += look.wrap(f"{count:,} path(s) could not be copied and are not in it.", indent=2)

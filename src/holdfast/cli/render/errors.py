@@ -9,7 +9,7 @@ from holdfast.failures import Action, Failure, Recovery, title_of
 from holdfast.nouns import printable
 
 _RECOVERIES = {
-    Recovery.FIX_INPUT: "Change what was asked for, then try again.",
+    Recovery.FIX_INPUT: "Change the input, then try again.",
     Recovery.WAIT: "Wait a while, then try again.",
     Recovery.RETRY_IMMEDIATE: "Try again.",
     Recovery.RETRY_BACKOFF: "Try again in a moment.",
@@ -25,7 +25,7 @@ _ACTIONS = {
     Action.SWITCH_RUNNER: "Choose another runner.",
     Action.OPEN_SETTINGS: "Change the setting, then try again.",
     Action.GIVE_CONSENT: "Give your consent, then try again.",
-    Action.OVERRIDE_POLICY: "Ask whoever keeps the policy for an exception.",
+    Action.OVERRIDE_POLICY: "Ask the administrator of the policy for an exception.",
     Action.RESTORE_CHECKPOINT: "Restore a checkpoint.",
     Action.FREE_DISK_SPACE: "Free some disk space, then try again.",
     Action.REVIEW_DRAFT: "Review the draft.",
@@ -39,7 +39,7 @@ _ACTIONS = {
     Action.WAIT: "Wait a while, then try again.",
     Action.CANCEL: "Cancel it.",
 }
-_ALWAYS = {Action.CANCEL, Action.VIEW_REPORT}  # what nobody has to be told
+_ALWAYS = {Action.CANCEL, Action.VIEW_REPORT}  # actions that need no hint
 _OTHERS_MAX = 3
 assert _RECOVERIES.keys() == set(Recovery)
 assert _ACTIONS.keys() == set(Action)

@@ -204,7 +204,7 @@ _STEM_MOST = 20
 
 
 def process_name(program: str, mark: str) -> str:
-    """A name for a process, from its program and something that nobody else has."""
+    """A unique name for a process: its program and a random suffix."""
     stem = re.sub(r"[^A-Za-z0-9_.]+", "", program.rpartition("/")[2])[:_STEM_MOST]
     return f"{stem or 'process'}-{mark}"
 

@@ -22,7 +22,7 @@ class Done:
     """What was done to a project: at how many paths, and the first of them.
 
     `undo` is the checkpoint that was made before: restoring it takes this back. `rescued` is
-    what somebody else wrote meanwhile and is kept in the store, `left` what was not touched because
+    content that another program wrote meanwhile, now in the store, `left` paths not touched because
     it is not covered, or, if a restore `keeps_new`, because it is new. `removed` of the paths went.
     `ignored` of what remains is not published because git ignores it.
     `with_git`: some of it is in the project's own repository.
@@ -144,7 +144,7 @@ def _rest(done: Done, look: Look) -> Iterator[str]:
         yield _wrapped(f"In the draft, ignored by git: {count} (--ignored publishes them).", look)
     why = "new or not covered" if done.keeps_new else "not covered"
     for paths, words in (
-        (done.rescued, "What somebody wrote here meanwhile is in the store:"),
+        (done.rescued, "Content that another program wrote meanwhile is in the store:"),
         (done.left, f"Not touched, because they are {why}:"),
     ):
         if paths:
@@ -242,7 +242,7 @@ def _one(each: Righted, look: Look) -> str:
     lines = look.wrap(f"{sign} An interrupted change of {where} {how}.", indent=0)
     page = "".join(f"{line}\n" for line in lines)
     for paths, words in (
-        (each.theirs, "Changed by somebody else, and left so:"),
+        (each.theirs, "Changed by another program, and left unchanged:"),
         (each.rescued, "What was written here meanwhile is in the store:"),
     ):
         if paths:

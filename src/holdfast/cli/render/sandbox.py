@@ -117,7 +117,7 @@ class Report:
 
 
 def announcement(strength: str, reasons: Sequence[str], lacks: Sequence[str]) -> str:
-    """What a person is told before the command begins; nothing of a sandbox that lacks nothing."""
+    """The note before the command starts; empty for a complete sandbox."""
     lines: list[str] = []
     if strength != "full":
         lines.append(f"sandbox: of {strength} strength, because {'; '.join(reasons)}")
@@ -126,7 +126,7 @@ def announcement(strength: str, reasons: Sequence[str], lacks: Sequence[str]) ->
 
 
 def report_lines(report: Report, *, is_talkative: bool) -> Iterator[str]:
-    """What a person is told afterwards: what was stopped, and what would have allowed it."""
+    """The note at the end: what was refused, and the flags that would allow it."""
     for each in report.blocked:
         times = "" if each.count == 1 else f" {each.count} times"
         host = f" {each.host}" if each.host else ""
@@ -190,7 +190,7 @@ def _missed_record(report: Report) -> dict[str, object]:
 
 
 def _rule(host: str) -> str:
-    """A host as it would stand in the list: the usual ports go without saying."""
+    """A host as --net takes it; ports 80 and 443 are implied."""
     name, _, port = host.rpartition(":")
     return name if port in {"80", "443"} else host
 

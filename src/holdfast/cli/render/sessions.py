@@ -73,7 +73,7 @@ def _project(each: SeenSession) -> str:
 
 
 def _state(each: SeenSession) -> str:
-    return each.phase if each.is_hosted or each.phase == INTERRUPTED else "at rest"
+    return each.phase if each.is_hosted or each.phase == INTERRUPTED else "stopped"
 
 
 def session_record(each: SeenSession) -> dict[str, object]:
@@ -95,7 +95,7 @@ def session_record(each: SeenSession) -> dict[str, object]:
 
 
 def conversation_page(records: Iterable[AnyRecord], look: Look, *, cells: int | None = None) -> str:
-    """What was said and done, in order; what was said in lines of so many cells, if need be."""
+    """The conversation as text; messages wrapped at `cells` columns unless None."""
     return "".join(line_of(record, look, cells=cells) for record in records)
 
 

@@ -41,7 +41,7 @@ class Belonging:
 
 @dataclass(frozen=True, slots=True, order=True)
 class RunningTurn:
-    """A turn that would be stopped: of which session, about which project, and what was asked."""
+    """A running turn that would be ended: its session, project and prompt."""
 
     session: str
     project: str

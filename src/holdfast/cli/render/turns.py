@@ -1,4 +1,4 @@
-"""Show what happens in a session: to a person a line each, to a program as records."""
+"""Render records of a session: as lines for a terminal, as JSON for a program."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ from holdfast.runners.model import (
 from holdfast.terminal.model import step_line
 
 SCHEMA: Final = 1
-LEFT: Final = "left"  # what a turn is that we have not seen the end of
+LEFT: Final = "left"  # status of a turn that still ran when the command ended
 CELLS: Final = 100
+_UNATTENDED: Final = "Refused, because no terminal is attached"
 
 
 def note_of(record: AnyRecord, cells: int = CELLS) -> str:
-    """What a person is told of a record beside what the agent says; often nothing."""
+    """The line for a record other than a message of the agent; empty for most records."""
     match record:
         case EventRecorded(event=event):
             return _event_note(event, cells)
@@ -48,7 +49,7 @@ def note_of(record: AnyRecord, cells: int = CELLS) -> str:
         case ToolsRepaired(items=items):
             return f"! {len(items)} step(s) were interrupted, and may or may not have completed."
         case QuestionAnswered(answer=answer, by=by) if by is not AnswerSource.PERSON:
-            why = "Nobody answered" if by is AnswerSource.NOBODY else "Nobody is here to be asked"
+            why = "No answer" if by is AnswerSource.NOBODY else _UNATTENDED
             return f"? {why}: {printable(answer) or 'refused'}"
         case RevisionRecorded() | PublicationRecorded():
             return _work_note(record)
@@ -67,7 +68,7 @@ def _work_note(record: RevisionRecorded | PublicationRecorded) -> str:
 
 
 def words_of(text: str, cells: int | None) -> str:
-    """What the agent says, safe to show; in lines of so many cells where a person reads it."""
+    """A message with control characters escaped; wrapped at `cells` columns unless None."""
     lines = prose(text).splitlines()
     if cells is not None:
         lines = [part for line in lines for part in _folded(line, cells)]
@@ -81,7 +82,7 @@ def _folded(line: str, cells: int) -> list[str]:
 
 
 def ending_of(record: AnyRecord) -> str:
-    """What a person is told of a turn that did not end well; nothing of all else."""
+    """The line for a turn that was interrupted or failed; empty for all other records."""
     if not isinstance(record, TurnClosed) or record.ending is TurnEnding.COMPLETED:
         return ""
     if record.failure is None:
@@ -108,20 +109,20 @@ def _event_note(event: AnyEvent, cells: int) -> str:
 
 
 def record_of(seq: int, record: AnyRecord) -> dict[str, object]:
-    """A record for a program, with its number in the session."""
+    """A record as JSON, with its sequence number."""
     plain: dict[str, object] = msgspec.to_builtins(record, enc_hook=_memo)
     return {"schema": SCHEMA, "seq": seq, **plain}
 
 
 def _memo(raw: object) -> object:
-    """What a runner keeps for itself, as far as it can be read."""
+    """Decode the opaque memory of a runner, which is JSON."""
     assert isinstance(raw, msgspec.Raw), f"{type(raw).__name__} is in no record"
     return msgspec.json.decode(raw)
 
 
 @dataclass(slots=True)
 class TurnResult:
-    """What is known of a turn so far; as long as nobody has seen its end, we have left it."""
+    """What a client has seen of a turn; `status` stays `left` until its end is seen."""
 
     status: str = LEFT
     text: str = ""
@@ -130,8 +131,8 @@ class TurnResult:
     checkpoint: str | None = None
     report: str | None = None
     used: UsageUpdated | None = None
-    refusals: int = 0  # of what the agent asked while nobody was there
-    undo: str | None = None  # the checkpoint before it was published, if it was
+    refusals: int = 0  # permission requests that were refused without a person
+    undo: str | None = None  # checkpoint from before the publication, if there was one
 
 
 def result_of(
@@ -141,7 +142,7 @@ def result_of(
     draft: str | None = None,
     error: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
-    """How a turn ended, for a program: always the last record."""
+    """The record of type result, which is always the last."""
     return {
         "schema": SCHEMA,
         "type": "result",
