@@ -17,7 +17,7 @@ def test_how_far_it_has_come_in_words() -> None:
 
 @pytest.mark.promise("S4")
 def test_what_takes_long_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    line = ProgressLine(is_wanted=True, untold=0.0)
+    line = ProgressLine(is_wanted=True, delay=0.0)
     line(FILES)
     line(FILES)
     line.clear()
@@ -25,11 +25,11 @@ def test_what_takes_long_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "(files: 1,000 of 20,000)\n"
 
 
-@pytest.mark.parametrize(("is_wanted", "untold"), [(True, 3600.0), (False, 0.0)])
+@pytest.mark.parametrize(("is_wanted", "delay"), [(True, 3600.0), (False, 0.0)])
 def test_what_is_soon_done_or_for_a_program_is_not(
-    is_wanted: bool, untold: float, capsys: pytest.CaptureFixture[str]
+    is_wanted: bool, delay: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = ProgressLine(is_wanted=is_wanted, untold=untold)
+    line = ProgressLine(is_wanted=is_wanted, delay=delay)
     line(FILES)
     line.clear()
 

@@ -34,7 +34,7 @@ def root(tmp_path: Path) -> Path:
         ("mail a@s", []),
         ("@s ", []),
         ("", []),
-        ("/dif", [Completed("/diff ", 4, "what the agent has changed")]),
+        ("/dif", [Completed("/diff ", 4, "show what the agent has changed")]),
     ],
 )
 def test_a_word_becomes_what_there_is(root: Path, typed: str, found: list[Completed]) -> None:

@@ -115,7 +115,7 @@ def test_the_scripted_agent_works_on_the_sample_and_not_on_the_repository_around
     (bench.project / ".git").mkdir()
     sample = bench.project / "basket"
     assert holdfast("demo", "--sample", str(sample), home=bench.home).returncode == 0
-    done = Bench(bench.home, sample).ran("ask", "Mend the failing test")
+    done = Bench(bench.home, sample).ran("ask", "Fix the failing test")
 
     assert (done.returncode, b"The tests pass." in done.stdout) == (0, True), done.stderr
     (made,) = sessions(bench)
