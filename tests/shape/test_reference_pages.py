@@ -57,4 +57,4 @@ def test_every_exec_server_method_is_listed() -> None:
 def test_every_row_has_a_description(page: str) -> None:
     rows = [line for line in pages()[page].splitlines() if line.startswith("| `")]
 
-    assert [row for row in rows if not re.search(r"[a-z0-9)`]\. \|$", row)] == []
+    assert [row for row in rows if not re.search(r"[A-Za-z0-9)`]\. \|$", row)] == []

@@ -3,6 +3,8 @@
 The journal is the only state. `AgentConversation` folds its records into a tree when the first turn
 starts. If a turn crashes, or its reader stops early, the tree is dropped and read again for the
 next turn, since it may contain records that never became durable.
+
+Decision: docs/decisions/0130-agent-memory-in-the-journal.md
 """
 
 from __future__ import annotations

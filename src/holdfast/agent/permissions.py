@@ -1,4 +1,7 @@
-"""Ask for permission to go beyond the sandbox, and remember what was granted."""
+"""Ask for permission to go beyond the sandbox, and remember what was granted.
+
+Decision: docs/decisions/0134-permission-for-what-was-shown.md
+"""
 
 from __future__ import annotations
 

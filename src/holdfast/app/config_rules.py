@@ -2,6 +2,8 @@
 
 The first that says something counts: a flag, the environment, the user's file, and else what we
 would do. A project's file only narrows what the others say: the smaller of two budgets counts.
+
+Decision: docs/decisions/0141-project-settings-only-narrow.md
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Flow control between server and client: credit for unacknowledged output of a process."""
+"""Flow control between server and client: credit for unacknowledged output of a process.
+
+Decision: docs/decisions/0060-flow-control-by-receipts.md
+"""
 
 from __future__ import annotations
 

@@ -14,6 +14,8 @@ Invariants:
 - A slow client loses deltas, never records: records are read from the journal by cursor.
 - The host exits when the session is closed, or after IDLE_LONGEST seconds without clients
   and work. The journal has everything the next host needs.
+
+Decision: docs/decisions/0114-host-outside-the-place.md
 """
 
 from __future__ import annotations

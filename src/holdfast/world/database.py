@@ -4,6 +4,8 @@ Write-ahead log, synchronous=FULL, foreign keys, one writer at a time; the file 
 what is derived from durable things elsewhere is synced less often. The name and version of its
 schema are in its header; an older one is brought up to date in one transaction, a newer or foreign
 one is refused untouched.
+
+Decision: docs/decisions/0016-sqlite-settings.md
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ Open what lies beneath a directory by a way on which there is no link at all.
 Whoever changes things in a directory that others write to may not be led elsewhere by a link that
 has just appeared. There is nothing to resolve here: a link on the way, or at the end of it, is
 something that is not a directory or a file.
+
+Decision: docs/decisions/0015-paths-beneath-a-root.md
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ Find every intact record in the bytes of a journal, whatever happened to the res
 The scanner is fed the bytes piece by piece and answers with what it found, in the order of the
 file: records, and between them the damage that it had to step over. It holds no more than one
 record and one piece at a time, and no bytes whatsoever make it raise.
+
+Decision: docs/decisions/0010-journal-format-and-single-writer.md
 """
 
 from __future__ import annotations

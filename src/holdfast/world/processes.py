@@ -28,6 +28,8 @@ Ending: every member gets SIGSTOP until a scan finds no new one, so that none fo
 scan and its end, then SIGKILL; and again until a scan finds no process.
 
 Only Linux shows the environments of others; elsewhere no process is found.
+
+Decision: docs/decisions/0174-limit-numbers-mark-processes.md
 """
 
 from __future__ import annotations

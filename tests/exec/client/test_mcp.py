@@ -14,6 +14,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCNotification, JSONRPCRequest
 
 from holdfast.exec.client.mcp import mcp_streams
+from holdfast.exec.failures import SdkMissing
 from holdfast.rpc.failures import ConnectionLost
 from tests.exec.client.test_transport import Actor, stage
 
@@ -113,6 +114,7 @@ def test_a_missing_library_is_named() -> None:
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
 
+    assert SdkMissing.code == "EXEC_EXTRA_MISSING"
     assert done.stdout == (
         "EXEC_EXTRA_MISSING This needs the official MCP SDK, which is an optional part. "
         "Install holdfast[mcp].\n"

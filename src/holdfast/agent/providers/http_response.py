@@ -9,6 +9,8 @@ Write the head of an HTTP/1.1 request, and read that of an answer, strictly.
 
 What can be read in two ways is refused as a whole: whoever stands between the provider and us might
 have read it in the other one.
+
+Decision: docs/decisions/0144-http-client.md
 """
 
 from __future__ import annotations

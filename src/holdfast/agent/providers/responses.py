@@ -1,4 +1,7 @@
-"""OpenAI's Responses format; requests are not stored by the provider."""
+"""OpenAI's Responses format; requests are not stored by the provider.
+
+Decision: docs/decisions/0128-own-provider-formats.md
+"""
 
 from __future__ import annotations
 

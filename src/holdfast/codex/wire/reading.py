@@ -4,6 +4,8 @@ A record that fits is read at once. One that does not is read again member by me
 that may be absent falls back to its default, and an item of an unknown kind becomes the foreign
 member of its union. Only a record that lacks what it cannot do without is refused; in a list it is
 left out.
+
+Decision: docs/decisions/0030-codex-types-from-schema.md
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ the project and waits for our word; then it becomes a program that sleeps. While
 place does; when it dies, the kernel kills everyone inside and nothing stays mounted. Until our word
 it ends by itself if we do. Only the standard library is imported: where there are threads, all this
 is done by a small interpreter of its own.
+
+Decision: docs/decisions/0066-place-with-one-holder.md
 """
 
 from __future__ import annotations

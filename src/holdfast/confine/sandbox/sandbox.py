@@ -3,6 +3,8 @@
 Resource limits (rlimits) apply to single processes; a control group limits processes and memory of
 the whole sandbox. `lacks` reports when no control group can be made. A group is removed with its
 last process; the next start removes groups that a killed starter left behind.
+
+Decision: docs/decisions/0068-sandbox-by-bubblewrap-or-landlock.md
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Reconnecting channel to an exec-server, and the session handshake."""
+"""Reconnecting channel to an exec-server, and the session handshake.
+
+Decision: docs/decisions/0047-which-calls-are-repeated.md
+"""
 
 from __future__ import annotations
 

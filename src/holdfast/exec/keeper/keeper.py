@@ -19,6 +19,8 @@ what outlives us after SIGKILL. On a clean exit the name is erased.
 The keeper ends by itself: ALONE_LONGEST seconds after the last server left if it holds nothing;
 ENDS_LONGEST if it holds only exited children; at once if its directory was deleted and nothing
 runs.
+
+Decision: docs/decisions/0043-keeper-process.md
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from holdfast.rpc import Handler
 from holdfast.rpc.failures import HandshakeRepeated
 
 Params = TypeVar("Params")
-# Any: each method has params of its own.
-Handlers = dict[str, Handler[Any]]
+Handlers = dict[str, Handler[Any]]  # each method has params of its own
 
 
 class ConnectionContext:

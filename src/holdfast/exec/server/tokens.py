@@ -1,4 +1,7 @@
-"""Token file of a server: readable by its owner only."""
+"""Token file of a server: readable by its owner only.
+
+Decision: docs/decisions/0072-tokens-bound-to-places.md
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Move output with `splice(2)`: from a pipe into a file, from a terminal into a pipe."""
+"""Move output with `splice(2)`: from a pipe into a file, from a terminal into a pipe.
+
+Decision: docs/decisions/0044-output-retention-by-splice.md
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 picows is written for asyncio transports over TCP. `HeldWrites` replaces that transport: the same
 frames go over Unix sockets too, small messages leave in one write, and picows sends nothing on its
 own: its automatic close frame could overtake the reply to an earlier frame. See docs/design.
+
+Decision: docs/decisions/0040-websocket-frames-by-picows.md
 """
 
 from __future__ import annotations

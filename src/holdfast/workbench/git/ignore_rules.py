@@ -15,6 +15,8 @@ perhaps further flags, and the name, ended by a NUL. In versions 2 and 3 entries
 multiple of 8; in version 4 a name begins with how many bytes of the last one are dropped. A split
 index has the extension `link` with the id of a second file. A sparse index has directories, ended
 by a slash.
+
+Decision: docs/decisions/0175-ignore-rules-without-git.md
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ the file may be anybody's.
 
 A linked worktree has HEAD and its index in a directory of the repository it belongs to, and shares
 objects and refs with it. A draft covers these directories, so what is written there stays in it.
+
+Decision: docs/decisions/0180-git-by-plumbing.md
 """
 
 from __future__ import annotations

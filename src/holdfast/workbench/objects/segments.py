@@ -6,6 +6,8 @@ discards them.
 A segment is never repaired. After a crash its tail may hold garbage, and later records follow
 behind it; a scan skips garbage by searching for the next sync mark (see `formats`). Numbers of
 segments only grow and are never reused, so that an index cannot confuse an old file with a new one.
+
+Decision: docs/decisions/0081-object-store-of-segments.md
 """
 
 from __future__ import annotations

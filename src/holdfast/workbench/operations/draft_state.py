@@ -26,6 +26,8 @@ the options that places are mounted with (no `redirect_dir`, `metacopy`, `index`
    path. A directory that was removed from the project and is used inside is as dead there as it is
    on any file system: it cannot be listed, which is told as such (`listing`), and it is dropped
    once the process ends, because the overlay is mounted again at every look until then.
+
+Decision: docs/decisions/0103-draft-base-moves-by-path.md
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ Invariants:
   that comes out of a path is compared afterwards; foreign content is stored (rescued).
 - Undo inspects, takes one atomic action, and inspects again, until nothing is left to do: the
   user may save, delete or create files at any moment, also during an undo.
+
+Decision: docs/decisions/0082-undo-by-inspection.md
 """
 
 from __future__ import annotations
