@@ -354,7 +354,7 @@ class Exited(WireStruct, frozen=True, omit_defaults=False):
 
 
 class Closed(WireStruct, frozen=True, omit_defaults=False):
-    """Notification: last event; the process has exited and its output is at EOF."""
+    """Notification: last event; the process has exited and all its output was sent."""
 
     process_id: str
     seq: int
