@@ -103,7 +103,9 @@ def _listen_for_server(state: str) -> tuple[socket.socket, int]:
     test, which is another process, has connected.
     """
     listener, lock = serving.listen(state)
-    select.select([listener], [], [])
+    connects = select.poll()  # not `select`, which ends at descriptor 1023
+    connects.register(listener, select.POLLIN)
+    connects.poll()
     return listener, lock
 
 
