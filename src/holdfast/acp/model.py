@@ -1,4 +1,4 @@
-"""What an editor and its sessions are described by."""
+"""Data types of the ACP server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 
 class Opened(NamedTuple):
-    """A session that an editor can have; its agent sees the project at `root`, if elsewhere."""
+    """A session as an editor sees it; `root` is set if the agent works in another directory."""
 
     id: str
     project: str
@@ -21,7 +21,7 @@ class Opened(NamedTuple):
 
 
 class EditorServer(NamedTuple):
-    """An MCP server that an editor gave: a command, or an address."""
+    """An MCP server from an editor: a command or a URL."""
 
     name: str
     command: str = ""
@@ -32,12 +32,12 @@ class EditorServer(NamedTuple):
 
 
 def server_content(server: EditorServer) -> bytes:
-    """All of a server, to the byte: what its user agrees to."""
+    """The exact configuration of a server, which the user's trust is bound to."""
     return json.dumps(server._asdict(), sort_keys=True, default=dict).encode()
 
 
 class EditorState(NamedTuple):
-    """What was chosen in an editor for a session; it is kept with the session."""
+    """Options that an editor has set for a session; stored with the session."""
 
     mode: str = ""
     model: str = ""
@@ -45,7 +45,7 @@ class EditorState(NamedTuple):
 
 
 class Mode(NamedTuple):
-    """How an editor has turns taken from now on."""
+    """A session mode of the protocol."""
 
     id: str
     name: str
@@ -69,4 +69,4 @@ MODES: Final = (
         asks=False,
     ),
 )
-"""The ways there are, the first unless another is chosen."""
+"""All session modes; the first is the default."""

@@ -1,4 +1,4 @@
-"""Be an agent for editors, by the Agent Client Protocol: any runner, and nothing is lost.
+"""The Agent Client Protocol server: an editor drives sessions of any runner.
 
 An editor is a client of the host, as a terminal is. Its updates are the records of the journal;
 what the protocol has no word for goes under `_holdfast/`.
@@ -44,7 +44,7 @@ _MOMENT: Final = 0.05  # seconds: clients drop news of a session whose id they d
 
 
 class EditorAgent:
-    """Answers an editor; several sessions at once, and of each one turn at a time."""
+    """Handles requests of one editor: several sessions, one turn at a time in each."""
 
     def __init__(self, stays: Stays) -> None:
         self._stays = stays
@@ -54,15 +54,15 @@ class EditorAgent:
         self._client: Client
 
     def announce_with(self, tasks: TaskGroup) -> None:
-        """Have what follows the answer to a request told by a task of this group."""
+        """Use this task group for notifications that follow a response."""
         self._tasks = tasks
 
     def on_connect(self, conn: Client) -> None:
-        """Take whom we talk with."""
+        """Store the connection to the editor."""
         self._client = conn
 
     async def initialize(self, protocol_version: int, **_: object) -> acp.InitializeResponse:
-        """Say what we can do."""
+        """Handle initialize: return capabilities."""
         return acp.InitializeResponse(
             protocol_version=min(protocol_version, acp.PROTOCOL_VERSION),
             agent_capabilities=schema.AgentCapabilities(
@@ -83,7 +83,7 @@ class EditorAgent:
     async def new_session(
         self, cwd: str, mcp_servers: Sequence[object] | None = None, **_: object
     ) -> acp.NewSessionResponse:
-        """Begin a session, in a draft of its own."""
+        """Handle session/new: begin a session in a draft of its own."""
         with _told():
             about = await self._stays.begin(cwd)
         return acp.NewSessionResponse(
@@ -97,7 +97,7 @@ class EditorAgent:
         mcp_servers: Sequence[object] | None = None,
         **_: object,
     ) -> acp.LoadSessionResponse:
-        """Tell all that was said in a session, and go on with it."""
+        """Handle session/load: replay the conversation as updates, then continue."""
         with _told():
             until = self._stays.last(session_id)
             about = await self._stays.find(session_id)
@@ -125,7 +125,7 @@ class EditorAgent:
         mcp_servers: Sequence[object] | None = None,
         **_: object,
     ) -> schema.ForkSessionResponse:
-        """Begin a session that goes on from where another one is, in a draft of its own."""
+        """Fork a session, with a draft of its own."""
         with _told():
             made = await self._stays.fork(session_id)
             self._stays.keep(made.id, self._stays.state(session_id))
@@ -136,14 +136,14 @@ class EditorAgent:
     async def set_session_mode(
         self, session_id: str, mode_id: str, **_: object
     ) -> schema.SetSessionModeResponse:
-        """Have turns taken in another way from now on."""
+        """Handle session/set_mode."""
         await self.set_config_option("mode", session_id, mode_id)
         return schema.SetSessionModeResponse()
 
     async def set_config_option(
         self, config_id: str, session_id: str, value: str | bool, **_: object
     ) -> schema.SetSessionConfigOptionResponse:
-        """Choose a mode, a model or an effort for the turns from now on; it is kept."""
+        """Set a mode, a model or an effort for the next turns; stored with the session."""
         with _told():
             about = await self._stays.find(session_id)
             state = chosen(about, self._stays.state(about.id), config_id, value)
@@ -157,7 +157,7 @@ class EditorAgent:
     async def list_sessions(
         self, cwd: str | None = None, **_: object
     ) -> schema.ListSessionsResponse:
-        """Say which sessions there are, about a project or all."""
+        """List sessions, of one project or all."""
         with _told():
             found = [each for each in self._stays.all() if cwd in (None, each.project)]
         return schema.ListSessionsResponse(
@@ -168,14 +168,14 @@ class EditorAgent:
         )
 
     async def close_session(self, session_id: str, **_: object) -> schema.CloseSessionResponse:
-        """End the turn that runs, if one does; the session stays."""
+        """Handle session/close: interrupt the running turn; the session is kept."""
         await self.cancel(session_id)
         return schema.CloseSessionResponse()
 
     async def prompt(
         self, session_id: str, prompt: Sequence[object], **_: object
     ) -> acp.PromptResponse:
-        """Have a turn taken, tell what happens, and say how it ended."""
+        """Handle session/prompt: run a turn, stream updates, return the stop reason."""
         with _told(), self._begun(session_id) as turn:
             text, about = _text(prompt), await self._stays.find(session_id)
             command = command_in(text, about)
@@ -195,13 +195,13 @@ class EditorAgent:
         return acp.PromptResponse(stop_reason="cancelled" if is_cancelled else "end_turn")
 
     async def cancel(self, session_id: str, **_: object) -> None:
-        """End the turn that runs, also if it has not begun yet."""
+        """Handle session/cancel: interrupt the turn, also if it waits to begin."""
         turn = self._turns.get(session_id)
         if turn is not None:
             await turn.cancel()
 
     async def ext_method(self, method: str, params: dict[str, object]) -> dict[str, object]:
-        """Answer a ping; nothing else is understood."""
+        """Handle extension methods: ping only."""
         if method == PING:
             return {"sessions": sorted(self._turns), **params}
         raise acp.RequestError.method_not_found(method)
@@ -216,7 +216,7 @@ class EditorAgent:
         return _Options(mode_state(state), config_options(about, state))
 
     async def _announce(self, session: str) -> None:
-        """Tell the commands once the editor has had a moment to learn the session's id."""
+        """Send the available commands after a delay, once the editor knows the session's id."""
         await anyio.sleep(_MOMENT)
         await self._client.session_update(session, commands_update())
 
@@ -237,7 +237,7 @@ class EditorAgent:
 
 @dataclass(frozen=True)
 class _Options:
-    """What can be chosen for a session, as each answer that opens one has it."""
+    """Modes and options of a session, for responses that open it."""
 
     modes: schema.SessionModeState
     config_options: ConfigOptions
@@ -245,7 +245,7 @@ class _Options:
 
 @contextmanager
 def _told() -> Generator[None]:
-    """Tell an editor a failure as an error of the protocol, with all that is known of it."""
+    """Raise a failure as a JSON-RPC error with its wire form as data."""
     try:
         yield
     except Failure as failure:
@@ -253,7 +253,7 @@ def _told() -> Generator[None]:
 
 
 def _text(prompt: Sequence[object]) -> str:
-    """The words of a prompt; what an editor attaches is named."""
+    """The text of a prompt; attachments are named."""
     parts: list[str] = []
     for block in prompt:
         match block:
@@ -269,7 +269,7 @@ def _text(prompt: Sequence[object]) -> str:
 
 
 async def serve_editor(stays: Stays) -> None:
-    """Answer the editor at the other end of standard input and output until it leaves."""
+    """Serve the editor on standard input and output until EOF."""
     if not has_stdio():
         return  # closed before the start: that is the end of the input, too
     with boundary("acp"):

@@ -1,4 +1,4 @@
-"""What an editor configures of a session: mode, model, effort, and its MCP servers.
+"""Session configuration from an editor: mode, model, effort and MCP servers.
 
 Modes and config options are kept with the session, so that `session/load` finds them. The servers
 of an editor are used once its user has agreed to exactly their content.
@@ -34,23 +34,23 @@ COMMANDS: Final = (
     ("checkpoints", "List what can be restored", ("checkpoint", "list")),
     ("compact", "Summarise the older part of the conversation", ()),
 )
-"""Commands that work in an editor: name, description, and the words of ours that they run."""
+"""Slash commands in an editor: name, description, and the holdfast arguments to run."""
 _IN_DRAFT: Final = ("diff", "undo")
 
 
 def mode_of(state: EditorState) -> Mode:
-    """The mode that is chosen, or the first."""
+    """The chosen mode, or the default."""
     return next((mode for mode in MODES if mode.id == state.mode), MODES[0])
 
 
 def mode_state(state: EditorState) -> schema.SessionModeState:
-    """All modes, for clients that know no config options."""
+    """All modes, for clients without config options."""
     modes = [schema.SessionMode(id=e.id, name=e.name, description=e.meaning) for e in MODES]
     return schema.SessionModeState(current_mode_id=mode_of(state).id, available_modes=modes)
 
 
 def config_options(about: Opened, state: EditorState) -> ConfigOptions:
-    """What can be chosen for a session; a model and an effort where its agent takes them."""
+    """Config options of a session; model and effort only for runners that take them."""
     modes = [
         schema.SessionConfigSelectOption(value=e.id, name=e.name, description=e.meaning)
         for e in MODES
@@ -86,7 +86,7 @@ def chosen(about: Opened, state: EditorState, option: str, value: object) -> Edi
 
 
 def commands_update() -> schema.AvailableCommandsUpdate:
-    """The commands that an editor may offer."""
+    """The available commands of the protocol."""
     return schema.AvailableCommandsUpdate(
         session_update="available_commands_update",
         available_commands=[
@@ -96,7 +96,7 @@ def commands_update() -> schema.AvailableCommandsUpdate:
 
 
 def command_in(text: str, about: Opened) -> tuple[str, tuple[str, ...]] | None:
-    """The command that a prompt is, with the words of ours that it runs; None if it is a prompt."""
+    """The slash command in a prompt with the holdfast arguments to run; None for other prompts."""
     name, _, rest = text.strip().removeprefix("/").partition(" ")
     if not text.strip().startswith("/") or rest.strip():
         return None
@@ -108,7 +108,7 @@ def command_in(text: str, about: Opened) -> tuple[str, tuple[str, ...]] | None:
 
 
 def servers_of(given: Sequence[object]) -> tuple[EditorServer, ...]:
-    """The servers of an editor that can be connected: by stdio and by HTTP."""
+    """The MCP servers of an editor with a supported transport: stdio or HTTP."""
     found: dict[str, EditorServer] = {}
     for each in given:
         match each:
@@ -125,7 +125,7 @@ def servers_of(given: Sequence[object]) -> tuple[EditorServer, ...]:
 
 
 def servers_refused(servers: Sequence[EditorServer]) -> schema.AgentThoughtChunk:
-    """The notice that the agent of a session cannot use the servers that an editor gave."""
+    """The notice that the runner of a session does not support MCP servers from an editor."""
     names = ", ".join(each.name for each in servers)
     return acp.update_agent_thought_text(
         f"Not connected: {names}. Only our own agent and Codex use the MCP servers of an "
@@ -134,7 +134,7 @@ def servers_refused(servers: Sequence[EditorServer]) -> schema.AgentThoughtChunk
 
 
 def server_call(server: EditorServer) -> schema.ToolCallUpdate:
-    """The question about a server; values of variables and headers may be secrets: only names."""
+    """The trust question about a server; shows names only, since values may be secret."""
     what = server.url or " ".join((server.command, *server.args))
     names = [f"variable {name}" for name in sorted(server.env)]
     names += [f"header {name}" for name in sorted(server.headers)]

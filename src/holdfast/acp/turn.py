@@ -51,10 +51,10 @@ _TAKEN_BACK: Final = TurnClosed(0, TurnEnding.INTERRUPTED, 0)
 
 
 class Stays(Protocol):
-    """Where sessions are kept, begun and reached."""
+    """Port to the sessions of the user."""
 
     async def begin(self, project: str) -> Opened:
-        """Begin a session about a project; raises what is in the way of that."""
+        """Begin a session in a project; raises a Failure."""
         ...
 
     async def find(self, session: str) -> Opened:
@@ -70,44 +70,44 @@ class Stays(Protocol):
         ...
 
     def agree(self, session: str, provider: str) -> None:
-        """Keep that a provider may see the project of a session, from now on."""
+        """Record consent for a provider to see the project of a session."""
         ...
 
     def state(self, session: str) -> EditorState:
-        """What was chosen for a session in an editor."""
+        """The options that an editor has set for a session."""
         ...
 
     def keep(self, session: str, state: EditorState) -> None:
-        """Keep what was chosen for a session."""
+        """Store the options that an editor has set for a session."""
         ...
 
     def is_trusted(self, server: EditorServer) -> bool:
-        """Whether the person agreed to exactly this server."""
+        """Whether the user trusts exactly this server configuration."""
         ...
 
     def trust(self, server: EditorServer) -> None:
-        """Keep that the person agreed to exactly this server."""
+        """Store trust in exactly this server configuration."""
         ...
 
     def connect(self, session: str, servers: tuple[EditorServer, ...]) -> None:
-        """Let the agent of a session use these servers, and no others of an editor."""
+        """Replace the MCP servers that an editor has given a session."""
         ...
 
     async def run(self, session: str, argv: Sequence[str]) -> str:
-        """Run a command of ours about the project of a session; return what it printed."""
+        """Run a holdfast command in the project of a session; return its output."""
         ...
 
     def seat(self, session: str, *, after: int) -> AbstractAsyncContextManager[HostSupervisor]:
-        """Sit at a session, from the record that follows `after` on."""
+        """Attach to the host of a session, after the record numbered `after`."""
         ...
 
     def last(self, session: str) -> int:
-        """The number of the last record that is written down of a session."""
+        """The sequence number of the last record in the journal."""
         ...
 
 
 class EditorTurn:
-    """A prompt, from when it is sent until it is answered; the one before it is answered first."""
+    """One session/prompt request; requests of a session are answered in order."""
 
     def __init__(
         self, client: Client, stays: Stays, session: str, before: EditorTurn | None
@@ -124,7 +124,7 @@ class EditorTurn:
     async def take(
         self, text: str, mode: Callable[[], Mode], servers: Sequence[EditorServer] | None = None
     ) -> TurnClosed:
-        """Have it taken, tell and ask what there is to; if it lacks consent, ask for that once."""
+        """Run the turn and stream it; if consent is missing, ask for it and retry once."""
         if self._before is not None:
             await self._before.over()
             self._before = None
@@ -135,7 +135,7 @@ class EditorTurn:
         return closed
 
     async def _connect(self, servers: Sequence[EditorServer] | None, mode: Mode) -> None:
-        """Ask once for each server that is not trusted; those that are refused are left out."""
+        """Ask once for each untrusted server; refused servers are left out."""
         if servers is None:
             return
         agreed: list[EditorServer] = []
@@ -149,18 +149,18 @@ class EditorTurn:
         self._stays.connect(self._session, tuple(agreed))
 
     async def cancel(self) -> None:
-        """Take it back, however far it is, and those that it waits for."""
+        """Cancel the request, also while it waits for earlier ones."""
         self._is_cancelled = True
         if self._before is not None:
             await self._before.cancel()
         await self._abort()
 
     async def over(self) -> None:
-        """Wait until it is answered."""
+        """Wait until the request is answered."""
         await self._is_over.wait()
 
     def end(self) -> None:
-        """Let the next one begin."""
+        """Wake the next request."""
         self._is_over.set()
 
     async def _taken(self, text: str, mode: Callable[[], Mode]) -> TurnClosed:
@@ -179,7 +179,7 @@ class EditorTurn:
     async def _attend(
         self, seat: HostSupervisor, command: str, mode: Callable[[], Mode]
     ) -> TurnClosed:
-        """Tell everything up to the end of the turn, and ask what it asks."""
+        """Send updates until the turn ends, and forward its questions."""
         updates, turn = Updates(await self._stays.find(self._session)), -1
         async with background_tasks() as tasks:
             while True:
@@ -225,7 +225,7 @@ class EditorTurn:
             await seat.command(AnswerCommand(f"acp-{asked.question}", asked.question, answer, by))
 
     async def _is_agreed(self, closed: TurnClosed, mode: Mode) -> bool:
-        """Ask for the consent that a turn has ended without; say whether there is one now."""
+        """Ask for missing consent; return whether it was given."""
         failure = None if closed.failure is None else from_wire(closed.failure)
         if not isinstance(failure, ConsentRequired) or not mode.asks:
             return False
@@ -239,7 +239,7 @@ class EditorTurn:
     async def _answer(
         self, call: schema.ToolCallUpdate, options: Sequence[schema.PermissionOption]
     ) -> str | None:
-        """What the person has chosen; None if they did not, or could not be asked.
+        """The chosen option; None if the request was cancelled or the editor cannot ask.
 
         An answer that makes no sense counts as none: the question would stay open without end.
         """
@@ -254,7 +254,7 @@ class EditorTurn:
 
 
 async def tell(client: Client, session: str, updates: Updates, seen: SupervisionEvent) -> None:
-    """Tell an editor what is seen of a session, also what the protocol has no word for."""
+    """Send updates for an event; events without an ACP type become messages."""
     for update in updates.of(seen):
         await client.session_update(session, update)
     match seen:

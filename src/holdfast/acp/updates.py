@@ -32,13 +32,11 @@ from holdfast.runners.model import (
 )
 from holdfast.workbench.failures import ConsentRequired
 
-# Read a diff as editors want it: what stood somewhere, and what stands there now.
-
 _SIZES: Final = re.compile(r"@@ -[0-9]+(?:,([0-9]{1,9}))? \+[0-9]+(?:,([0-9]{1,9}))? @@")
 
 
 class Hunk(NamedTuple):
-    """Lines of a file before and after; `before` is None of a file that is new."""
+    """Old and new text of a hunk; `before` is None for a new file."""
 
     path: str
     before: str | None
@@ -47,14 +45,14 @@ class Hunk(NamedTuple):
 
 @dataclass(slots=True)
 class _Lines:
-    """The lines of one hunk so far, and how many of each are to come."""
+    """Parser state of one hunk: lines so far, and the counts still expected."""
 
     left: list[int]
     old: list[str] = field(default_factory=list[str])
     new: list[str] = field(default_factory=list[str])
 
     def take(self, line: str) -> bool:
-        """Take a line; say whether it can be one of this hunk."""
+        """Consume a line; return False if it cannot belong to this hunk."""
         sign = line[:1] or " "
         if sign not in " +-":
             return False
@@ -76,7 +74,7 @@ def hunks_of(text: str) -> list[Hunk] | None:
 
 
 class _NoDiffError(Exception):
-    """It is not what a diff is like."""
+    """The text is not a valid diff."""
 
 
 def _read(lines: Sequence[str]) -> Iterator[Hunk]:
@@ -102,7 +100,7 @@ def _read(lines: Sequence[str]) -> Iterator[Hunk]:
 
 
 def _path(heads: Sequence[str]) -> str:
-    """The name of the file, as it is now if it still is there."""
+    """The new name of the file, or the old one if it was deleted."""
     for head, sign, side in ((heads[1], "+++ ", "b/"), (heads[0], "--- ", "a/")):
         if not head.startswith(sign):
             raise _NoDiffError
@@ -236,7 +234,7 @@ class Updates:
                 pass
 
     def _content(self, output: str) -> list[Content] | None:
-        """What a tool came to: changes of files as such, all else as it was said."""
+        """The content of a finished tool call: diffs for file changes, otherwise text."""
         hunks = hunks_of(output) if output.startswith("--- ") else None
         if hunks:
             return [
@@ -250,7 +248,7 @@ class Updates:
 
 
 def located(path: str, about: Opened) -> str:
-    """Where a file is for the editor: in the project, also if its agent works in a copy of it."""
+    """The path of a file in the project, also if the agent works in a copy."""
     there = posixpath.normpath(posixpath.join(about.project, path))
     if about.root and (there == about.root or there.startswith(f"{about.root}/")):
         return about.project + there.removeprefix(about.root)
@@ -258,7 +256,7 @@ def located(path: str, about: Opened) -> str:
 
 
 def _named(given: Mapping[str, object]) -> list[str]:
-    """The files that a tool is about to look at or change, as far as it says so."""
+    """Files that a tool call names in its arguments."""
     found = given.get("paths", given.get("path"))
     named: list[object] = [*found] if isinstance(found, list | tuple) else [found]
     return [each for each in named if isinstance(each, str)]
@@ -267,7 +265,7 @@ def _named(given: Mapping[str, object]) -> list[str]:
 def permission_call(
     asked: QuestionAsked, started: ToolStarted | None, about: Opened
 ) -> schema.ToolCallUpdate:
-    """What a permission is asked for: the call with its input and files, and why it is asked."""
+    """The tool call of a permission request: input, files and reason."""
     why = "\n".join(each for each in (asked.title, asked.detail) if each)
     given = dict(started.input) if started is not None else {}
     if asked.detail and not given:
@@ -288,7 +286,7 @@ def permission_call(
 
 
 def options_of(asked: QuestionAsked) -> list[schema.PermissionOption]:
-    """The answers to a question, as an editor offers them."""
+    """The options of a permission request."""
     return [
         schema.PermissionOption(
             option_id=choice.word,
@@ -315,5 +313,5 @@ CONSENT_OPTIONS: Final = [
 
 
 def consent_title(required: ConsentRequired) -> str:
-    """What a person is asked in an editor before anything goes to a provider."""
+    """The consent question before content is sent to a provider."""
     return f"Let {required.provider} and its models see {required.scope} of {required.project}?"

@@ -1,4 +1,4 @@
-"""The terminal: what a person sees of a session and types into it, whatever dies behind it.
+"""The terminal client of a host: transcript, input line, key bindings and notifications.
 
 What it offers is loaded when it is first asked for: the launcher needs next to nothing.
 """

@@ -1,4 +1,4 @@
-"""TerminalCommand what a person means by what they type."""
+"""Execute typed lines: prompts, slash commands and answers to questions."""
 
 from __future__ import annotations
 
@@ -54,26 +54,26 @@ Listed = TypeVar("Listed")
 
 
 class Shell(Protocol):
-    """What the terminal does when it is asked to; none of these may wait."""
+    """Callbacks into the terminal; none of them may block the event loop."""
 
     def tell(self, *blocks: Block) -> None:
         """Show lines that are not part of the session."""
         ...
 
     def run_aside(self, argv: Sequence[str], then: Callable[[], object] | None = None) -> None:
-        """Run a command of ours in front of the person; do something if that was done."""
+        """Run a holdfast command in the foreground; call `then` if its exit status is 0."""
         ...
 
     def prefill(self, text: str) -> None:
-        """Begin a line for the person."""
+        """Put text into the input buffer."""
         ...
 
     def give_back(self, text: str) -> None:
-        """Put a line that could not be sent back where it was typed."""
+        """Put a line that could not be sent back into the input buffer."""
         ...
 
     def unfold(self, block: Block | None = None) -> None:
-        """Show all of something, or of what was folded last."""
+        """Show a block in full, by default the last folded one."""
         ...
 
     def leave(self) -> None:
@@ -102,7 +102,7 @@ class Meaning:
         self._tasks = tasks
 
     def take(self, text: str) -> bool:
-        """TerminalCommand what a line means; say whether it may be forgotten."""
+        """Execute a line; return whether the input buffer may be cleared."""
         if not text.strip():
             return self._take_offer()
         asked = self._transcript.question
@@ -112,24 +112,24 @@ class Meaning:
         return True
 
     def words_in(self, line: str) -> str | None:
-        """The words for the agent in a line; None if the line is a command."""
+        """The prompt in a line; None if the line is a slash command."""
         meant = parse_line(line, draft=self._about.draft)
         return meant.text if isinstance(meant, PromptText) else None
 
     @property
     def is_asked(self) -> bool:
-        """Whether Enter leads to a question about what went wrong."""
+        """Whether an empty line retries after a failure."""
         return self.trouble is not None and any(e.then for e in self.trouble.offers[:1])
 
     def choose(self, number: int) -> bool:
-        """Take a choice by its number, from 1 on; say whether there was one to take."""
+        """Answer the open question by a choice number, from 1; return whether one was open."""
         asked = self._transcript.question
         if asked is None or not 1 <= number <= len(asked.choices):
             return False
         return self._answer(asked, asked.choices[number - 1].word)
 
     def say(self, text: str) -> None:
-        """Tell the agent something: in the turn that runs, or in one of its own."""
+        """Send a prompt: to the running turn, or as a new turn."""
         self._said = text
         is_added = self._transcript.is_busy and self._head is None
         command = (
@@ -140,7 +140,7 @@ class Meaning:
         self._tasks.start_soon(self._told, partial(self._send, command), text)
 
     def abort(self) -> None:
-        """End the turn."""
+        """Interrupt the running turn."""
         self._do(AbortCommand(self._name()))
 
     def _mean(self, line: str, then: str = "") -> None:
@@ -204,7 +204,7 @@ class Meaning:
         }
 
     def _helper(self, number: str) -> None:
-        """List the helpers of the agent, or show all of one."""
+        """List subagents, or show the events of one."""
         chosen = _chosen(self._transcript.agents(), number)
         if chosen is not None:
             self._shell.unfold(chosen)
@@ -222,7 +222,7 @@ class Meaning:
             self._list(["Nothing was asked yet."])
 
     def how(self) -> dict[str, str]:
-        """How the next prompt is to be taken; where it goes on from counts once."""
+        """Options of the next prompt; the branch point is used once."""
         head, self._head = self._head, None
         before = {"model": self._transcript.model, "effort": self._transcript.effort}
         chosen = {name: value for name, value in (before | self._chosen).items() if value}
@@ -247,7 +247,7 @@ class Meaning:
             self._do(PromptCommand(self._name(), "", {**self.how(), "compact": "yes"}))
 
     def _branch(self, number: str) -> None:
-        """List the prompts that one can go back to, or begin with one of them again."""
+        """List earlier prompts, or branch from one of them."""
         prompts = self._transcript.branches.prompts()
         columns = shutil.get_terminal_size().columns
         if "head" not in self._about.options():
@@ -272,7 +272,7 @@ class Meaning:
         self._tasks.start_soon(self._told, partial(self._seat.command, command))
 
     async def _send(self, command: HostCommand) -> None:
-        """Send a command; a backend that was given up is restarted first, as Enter offers."""
+        """Send a command to the host; restarts a host that was given up."""
         if self.is_gone:
             await self._restart()
         await self._seat.command(command)
@@ -297,6 +297,6 @@ class Meaning:
 
 
 def _chosen(listed: Sequence[Listed], number: str) -> Listed | None:
-    """What a number means, from 1 on; nothing if it is none, or too large."""
+    """The item with this number, from 1; None if it is not a number or out of range."""
     is_one = number.isdecimal() and len(number) <= _DIGITS_MOST
     return listed[int(number) - 1] if is_one and 1 <= int(number) <= len(listed) else None

@@ -1,4 +1,4 @@
-"""Let a person talk with an agent in a terminal, whatever dies behind it."""
+"""Connect the screen with the host: records in, commands out, across reconnections."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TWICE: Final = 2.0  # seconds within which the second Ctrl-C leaves
 
 
 class Talk:
-    """One stay of a person at one session."""
+    """One terminal client of one session."""
 
     def __init__(
         self, seat: HostSupervisor, setting: Setting, commands: Commands, until: int
@@ -52,7 +52,7 @@ class Talk:
         self._tasks: TaskGroup
 
     async def run(self, prompt: str | None = None) -> None:
-        """Stay until the person leaves."""
+        """Run until the user leaves."""
         async with anyio.create_task_group() as self._tasks:
             self._meaning.begin(self._tasks)
             self._tasks.start_soon(self._listen)
@@ -68,23 +68,23 @@ class Talk:
             self._tasks.cancel_scope.cancel()
 
     def shown(self, rows: int, columns: int) -> Fragments:
-        """What goes on now, in at most so many rows."""
+        """The live lines, at most `rows`."""
         return live(self._transcript, rows, columns)
 
     def status(self, columns: int) -> str:
-        """Where it stands, in a line."""
+        """The status line."""
         return status_line(self._transcript, self._setting.runner, self._setting.draft, columns)
 
     def enter(self, text: str) -> bool:
-        """Take a line that was typed; say whether it may be forgotten."""
+        """Execute a typed line; return whether the input buffer may be cleared."""
         return self._meaning.take(text)
 
     def choose(self, number: int) -> bool:
-        """Take a choice by its number, from 1 on; say whether there was one to take."""
+        """Answer the open question by a choice number, from 1; return whether one was open."""
         return self._meaning.choose(number)
 
     def interrupt(self, typed: str) -> bool:
-        """End the turn, which keeps what is typed; without a turn clear it; twice, leave."""
+        """Handle Ctrl-C: interrupt the turn, else clear the input; leave on the second."""
         now = anyio.current_time()
         is_second, self._interrupted = now - self._interrupted < _TWICE, now
         if is_second and (self._transcript.is_busy or not typed):
@@ -97,15 +97,15 @@ class Talk:
         return bool(typed)
 
     def leave(self) -> None:
-        """Leave; what runs goes on."""
+        """Leave; a running turn continues on the host."""
         self._screen.end()
 
     def go_back(self) -> None:
-        """Offer the earlier prompts to go back to."""
+        """List earlier prompts to branch from."""
         self._meaning.take("/branch")
 
     def unfold(self, block: Block | None = None) -> None:
-        """Show all of something, or of what was folded last."""
+        """Show a block in full, by default the last folded one."""
         block = block or self._folded
         if block is None:
             self.tell(Note("Nothing is folded."))
@@ -118,15 +118,15 @@ class Talk:
         self._stirred.set()
 
     def run_aside(self, argv: Sequence[str], then: Callable[[], object] | None = None) -> None:
-        """Run a command of ours in front of the person; do something if that was done."""
+        """Run a holdfast command in the foreground; call `then` if its exit status is 0."""
         self._tasks.start_soon(self._run, argv, then)
 
     def prefill(self, text: str) -> None:
-        """Begin a line for the person."""
+        """Put text into the input buffer."""
         self._screen.buffer.insert_text(text)
 
     def give_back(self, text: str) -> None:
-        """Put a line that could not be sent back, before what was typed since."""
+        """Put a line that could not be sent before the current input."""
         if text:
             buffer = self._screen.buffer
             since = buffer.text
@@ -160,7 +160,7 @@ class Talk:
             self._stirred.set()
 
     def _notice(self, kept: RecordReceived, blocks: Sequence[Block]) -> None:
-        """Remember what can be unfolded or done, and call a person who may be elsewhere."""
+        """Store blocks that can be unfolded or retried, and notify the user."""
         for block in blocks:
             if isinstance(block, Card | Trouble):
                 self._folded = block
@@ -187,7 +187,7 @@ class Talk:
             self.tell(Note(problem, is_warning=True))
 
     def _put_aside(self) -> None:
-        """What was being typed was not meant as an answer."""
+        """Discard input that was typed before the question appeared."""
         if self._screen.buffer.text and not self._put_by:
             self._put_by = self._screen.buffer.text
             self._screen.buffer.reset()
@@ -198,13 +198,13 @@ class Talk:
             self._put_by = ""
 
     async def _get_ready(self) -> None:
-        """Have loaded what draws, once the prompt is there and before anything waits for it."""
+        """Import the renderer in the background, once the input line is shown."""
         await self._screen.is_drawn.wait()
         await anyio.sleep(_SETTLED)
         self._drawn(())
 
     async def _write(self) -> None:
-        """Write what is over above the screen, gathered for a moment."""
+        """Write finished blocks to the scrollback, batched for a moment."""
         while True:
             await self._stirred.wait()
             await anyio.sleep(_TICK)

@@ -1,4 +1,4 @@
-"""One surface for everything that goes wrong: what, what it means, what to do about it."""
+"""The error view of a failure: title, message, offers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ assert _OFFERS.keys() == set(Action)
 
 
 def trouble_of(wire: dict[str, object], *, at: str = "") -> Trouble:
-    """What a person is shown of a failure; `at` says when it happened."""
+    """The error block for a failure; `at` is its time."""
     failure = from_wire(wire)
     return Trouble(
         title_of(failure),
@@ -48,14 +48,14 @@ def trouble_of(wire: dict[str, object], *, at: str = "") -> Trouble:
 
 
 def offers_of(failure: Failure) -> tuple[Offer, ...]:
-    """What can be done about it here, the likeliest first, each way once."""
+    """Offers for the actions of a failure, the likeliest first, without duplicates."""
     known = [_filled(_offer(each, failure), failure) for each in reversed(failure.actions)]
     found = {each.line: each for each in known}
     return tuple(each for each in reversed(found.values()) if each.line)
 
 
 def _offer(action: Action, failure: Failure) -> Offer:
-    """The offer for an action; a missing or refused key of a provider can be entered here."""
+    """The offer for an action; for a missing or refused key it is /login."""
     is_key = failure.kind is Kind.CREDENTIALS and bool(failure.details.get("provider"))
     return _ENTER_KEY if action is Action.OPEN_SETTINGS and is_key else _OFFERS[action]
 

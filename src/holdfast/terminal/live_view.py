@@ -11,8 +11,6 @@ from holdfast.terminal.model import step_line
 from holdfast.terminal.ports import Fragments
 from holdfast.terminal.transcript import Transcript, words_of
 
-# One line that says where a session stands, as far as there is room for it.
-
 
 def meter(used: UsageUpdated | None) -> list[str]:
     """Context use and cost, as far as the provider reports them."""
@@ -27,7 +25,7 @@ def meter(used: UsageUpdated | None) -> list[str]:
 
 
 def cost_lines(used: UsageUpdated | None) -> list[str]:
-    """What the conversation has taken so far, in full."""
+    """Tokens and cost of the session in full."""
     if used is None:
         return ["Nothing was asked of a model yet, as far as the agent says."]
     cost = "unknown" if used.cost_usd is None else f"${used.cost_usd:.4f}"
@@ -42,7 +40,7 @@ def cost_lines(used: UsageUpdated | None) -> list[str]:
 
 
 def fitted(parts: list[str], width: int, *, between: str = " · ") -> str:
-    """As many parts as fit, the first ones first; the last, a hint, goes before the others."""
+    """As many parts as fit into the width; the last one, a hint, is dropped first."""
     line = ""
     for part in parts:
         longer = f"{line}{between}{part}" if line else part
@@ -72,7 +70,7 @@ def live(transcript: Transcript, rows: int, columns: int) -> Fragments:
 
 
 def _apart(lines: Iterable[Fragments]) -> list[Fragments]:
-    """Lines with an empty one before them, if there are any."""
+    """Lines preceded by an empty one; nothing if there are none."""
     found = list(lines)
     return [[("", "")], *found] if found else []
 
@@ -127,7 +125,7 @@ def _asked(asked: QuestionAsked, columns: int) -> Iterator[Fragments]:
 
 
 def _folded(line: str, columns: int) -> list[str]:
-    """Lines of a width; a terminal would fold them anyway, and we could not count them."""
+    """Lines wrapped at `width`: lines that the terminal wraps would break the row count."""
     width = max(columns - 1, 4)
     if len(line) <= width:
         return [line]
@@ -137,7 +135,7 @@ def _folded(line: str, columns: int) -> list[str]:
 
 
 def status_line(transcript: Transcript, runner: str, draft: str, columns: int) -> str:
-    """Who works where, how full and how dear it is, and what can be pressed."""
+    """The status line: state, runner, context use, cost and key hints."""
     session = transcript.session
     state = str(session.phase)
     stop = "Ctrl-C ends the turn" if columns > _NARROW else "Ctrl-C ends it"
@@ -147,7 +145,7 @@ def status_line(transcript: Transcript, runner: str, draft: str, columns: int) -
 
 
 def helper_lines(transcript: Transcript) -> list[str]:
-    """The helpers of an agent, each with its number and what it did last."""
+    """Subagents, each with its number and last event."""
     lines: list[str] = []
     for number, card in enumerate(transcript.agents(), 1):
         mark = {True: "✓", False: "✗", None: "▸"}[card.is_ok]

@@ -1,4 +1,4 @@
-"""What a person is shown of a session, before it is drawn."""
+"""Blocks of a transcript, before they are rendered."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _MARKS: Final = {PlanProgress.DONE: "✓", PlanProgress.BEGUN: "▸", PlanProgre
 
 
 class Prompted(NamedTuple):
-    """What the person has said."""
+    """A prompt of the user."""
 
     text: str
     is_steering: bool = False
 
 
 class Words(NamedTuple):
-    """What the agent says, as Markdown; or what it lets see of its thinking."""
+    """A message of the agent as Markdown, or its visible reasoning."""
 
     text: str
     is_thought: bool = False
 
 
 class Card(NamedTuple):
-    """Something that the agent does, or has done; `is_ok` is None for as long as it is not over."""
+    """A tool call; `is_ok` is None while it runs."""
 
     title: str
     tool: str = ""
@@ -38,31 +38,31 @@ class Card(NamedTuple):
 
 
 def changed(paths: tuple[str, ...], *, most: int = 8) -> str:
-    """Which files were changed, in a line."""
+    """The changed files in one line."""
     more = f" and {len(paths) - most} more" if len(paths) > most else ""
     return f"changed {', '.join(paths[:most])}{more}"
 
 
 class Plan(NamedTuple):
-    """What the agent means to do."""
+    """The plan of the agent."""
 
     steps: tuple[PlanStep, ...]
 
 
 def step_line(step: PlanStep) -> str:
-    """What the agent means to do and how far that is, in a line."""
+    """One step of a plan with its status, in one line."""
     return f"  {_MARKS[step.progress]} {printable(step.text)}"
 
 
 class Note(NamedTuple):
-    """A line that is worth knowing; a warning wants to be seen."""
+    """A notice of one line; a warning is highlighted."""
 
     text: str
     is_warning: bool = False
 
 
 class Trouble(NamedTuple):
-    """Something went wrong: what, what it means, and what can be done, the likeliest first."""
+    """A failure: title, message and offers, the likeliest first."""
 
     title: str
     message: str
@@ -71,7 +71,7 @@ class Trouble(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """Something that can be done about it: its name, the line that does it, and what follows."""
+    """An offer: its name, the line that executes it, and a note."""
 
     label: str
     line: str
@@ -79,12 +79,12 @@ class Offer(NamedTuple):
 
 
 Block = Prompted | Words | Card | Plan | Note | Trouble
-"""A part of the transcript that will not change any more."""
+"""A finished part of the transcript."""
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How to draw: how wide, in colour or not, on a light ground or not, simply or not."""
+    """Rendering options: width, colours, light background, plain text."""
 
     width: int
     is_coloured: bool = True

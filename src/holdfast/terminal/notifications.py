@@ -1,4 +1,4 @@
-"""Call a person who may look elsewhere: the title of the window, a bell, a notification."""
+"""Notify the user: window title, bell, OSC 9 and OSC 777 notifications, a command."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _SEQUENCES: Final = {
 
 
 class Signals:
-    """What a terminal can be told beside what it shows; before `begin` and after `end`, nothing."""
+    """Escape sequences beside the text; none are written before `begin` and after `end`."""
 
     def __init__(self, ways: Sequence[str], command: Sequence[str] = ()) -> None:
-        """Call in these ways; one of them is a command, which is given what there is to say."""
+        """`ways` are the kinds of notification; `command` gets the text as its last argument."""
         self._sequence = "".join(_SEQUENCES.get(way, "") for way in ways)
         self._command = tuple(command) if "command" in ways else ()
         self._is_begun = False
 
     def begin(self, title: str) -> None:
-        """Have the window show a title, and keep the one that it had."""
+        """Set the window title; the first call pushes the previous one on the terminal's stack."""
         self._is_begun = True
         _tell(f"\x1b[22;0t\x1b]0;{_clean(title)}\x07")
 
     async def call(self, text: str) -> str:
-        """Call the person; return what is wrong with the command that was to do it, if anything."""
+        """Notify the user; return the error of the notify command, if there is one."""
         if not self._is_begun:
             return ""
         said = _clean(text)
@@ -45,7 +45,7 @@ class Signals:
         return await _run((*self._command, f"holdfast: {said}")) if self._command else ""
 
     def end(self) -> None:
-        """Put the title back."""
+        """Restore the window title."""
         if self._is_begun:
             self._is_begun = False
             _tell("\x1b[23;0t")
@@ -61,7 +61,7 @@ def _tell(sequence: str) -> None:
 
 
 async def _run(argv: Sequence[str]) -> str:
-    """Run it away from the terminal, and without a shell: some of its words come from outside."""
+    """Run the command detached from the terminal and without a shell: its text is untrusted."""
     try:
         with anyio.fail_after(_LONGEST):
             ended = await anyio.run_process(

@@ -1,4 +1,4 @@
-"""What a screen needs of the conversation that it shows, and what that needs from outside."""
+"""Ports between the screen, the conversation and its caller."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Protocol
 from holdfast.terminal.model import Block, Style
 
 Fragments = list[tuple[str, str]]
-"""Pieces of text, each with its style."""
+"""Fragments of styled text, as prompt_toolkit takes them."""
 
 
 class Draw(Protocol):
-    """Draws blocks; what it takes to do so may be loaded when it is first done."""
+    """Renders blocks; may import its renderer on the first call."""
 
     def __call__(
         self, blocks: Sequence[Block], style: Style, *, after: Block | None, is_whole: bool
     ) -> str:
-        """Blocks as text with colours; `after` is the block that stands before them already."""
+        """Blocks as text with escape sequences; `after` is the block before them."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a conversation is about, and how it is shown."""
+    """Settings of a terminal client."""
 
     draft: str
     runner: str
@@ -41,22 +41,22 @@ class Setting:
 
 
 class Attended(Protocol):
-    """A conversation that a person sees and types into; none of these may wait."""
+    """Callbacks of the screen; none of them may block the event loop."""
 
     def shown(self, rows: int, columns: int) -> Fragments:
-        """What goes on now, in at most so many rows."""
+        """The live lines, at most `rows`."""
         ...
 
     def status(self, columns: int) -> str:
-        """Where it stands, in a line."""
+        """The status line."""
         ...
 
     def enter(self, text: str) -> bool:
-        """Take a line that was typed; say whether it may be forgotten."""
+        """Execute a typed line; return whether the input buffer may be cleared."""
         ...
 
     def choose(self, number: int) -> bool:
-        """Take a choice by its number, from 1 on; say whether there was one to take."""
+        """Answer the open question by a choice number, from 1; return whether one was open."""
         ...
 
     def interrupt(self, typed: str) -> bool:
@@ -72,13 +72,13 @@ class Attended(Protocol):
         ...
 
     def unfold(self) -> None:
-        """Show all of what was folded last."""
+        """Show the last folded block in full."""
         ...
 
 
 class Commands(Protocol):
-    """Our own commands, run in front of the person."""
+    """Runs holdfast commands in the foreground."""
 
     def run(self, argv: Sequence[str]) -> int:
-        """Run one in the terminal as it is, and return its exit status."""
+        """Run a command in the foreground and return its exit status."""
         ...

@@ -1,4 +1,4 @@
-"""Draw blocks as lines for a terminal; nothing from outside reaches it that it would obey."""
+"""Render blocks as lines for a terminal; control characters from outside are escaped."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _LIGHT: Final = _theme(mark="blue", good="color(28)", bad="color(124)", careful=
 def draw(
     blocks: Iterable[Block], style: Style, *, after: Block | None = None, is_whole: bool = False
 ) -> str:
-    """Blocks as text with colours; what is long in them is folded unless all is wanted.
+    """Blocks as text with escape sequences; long ones are folded unless `is_whole`.
 
     `after` is the block that stands before them already.
     """
@@ -85,7 +85,7 @@ def draw(
 
 
 def _tight(text: str) -> str:
-    """Lines without blanks at their ends, and never two empty ones."""
+    """Lines without trailing blanks and without consecutive empty ones."""
     lines = [_BLANKS.sub(r"\1", line) for line in text.splitlines()]
     while lines and not _COLOURS.sub("", lines[-1]):
         lines.pop()
@@ -98,7 +98,7 @@ def _tight(text: str) -> str:
 
 
 def _is_apart(before: Block | None, block: Block) -> bool:
-    """Whether a line stays empty between two: what belongs together stands together."""
+    """Whether an empty line separates two blocks."""
     together = (Card, Note)
     return before is not None and not (isinstance(before, together) and isinstance(block, together))
 
@@ -134,7 +134,7 @@ def _begun(text: str) -> str:
 
 
 def _hang(console: Console, mark: tuple[str, str], text: str, tone: str = "") -> None:
-    """Text with a mark of some tone before it, and nothing below the mark."""
+    """Text with a coloured mark before the first line, the others indented."""
     sign, ink = mark
     width = min(console.width, _WIDEST) - len(sign) - 1
     for number, line in enumerate(Text(prose(text), tone).wrap(console, width)):
@@ -168,7 +168,7 @@ def _print_card(console: Console, card: Card, fold: int | None) -> None:
 
 
 def _left_out(lines: int, characters: int) -> str:
-    """What is not shown: lines that are kept, and characters that are not kept at all.
+    """The note about folded lines, and about characters that the journal has truncated.
 
     How many lines those characters were is not known, so the lines are no count of all.
     """

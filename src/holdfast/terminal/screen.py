@@ -1,4 +1,4 @@
-"""The lower part of a terminal, which changes; what is over goes above it and stays there."""
+"""The live area at the bottom of the terminal; finished blocks go to the scrollback above it."""
 
 from __future__ import annotations
 
@@ -35,25 +35,23 @@ from holdfast.nouns import cut, printable
 from holdfast.terminal.ports import Attended, Fragments
 from holdfast.terminal.slash_commands import completions
 
-# Which key does what.
-
 
 class Keyed(Protocol):
-    """What keys are for: what is typed, and whose conversation it is."""
+    """What key bindings act on."""
 
     @property
     def buffer(self) -> Buffer:
-        """What is typed."""
+        """The input buffer."""
         ...
 
     @property
     def attended(self) -> Attended:
-        """The conversation."""
+        """The callbacks."""
         ...
 
 
 def bindings(screen: Keyed) -> KeyBindings:
-    """The keys of a screen; all others edit what is typed, as in a shell."""
+    """Key bindings of the screen; all other keys edit the input buffer."""
     keys = KeyBindings()
     buffer = screen.buffer
     is_empty = Condition(lambda: not buffer.text)
@@ -104,13 +102,11 @@ def _choose(screen: Keyed, digit: str) -> None:
         screen.buffer.insert_text(digit)
 
 
-# Complete what is typed: commands after a slash, names of files after an @.
-
 _SHOWN: Final = 50
 
 
 class Completed(NamedTuple):
-    """What the last so many characters can become, and what that means."""
+    """A completion that replaces the last characters, with its help text."""
 
     text: str
     replaces: int
@@ -118,7 +114,7 @@ class Completed(NamedTuple):
 
 
 def completed(typed: str, root: Path) -> Iterator[Completed]:
-    """What a line up to the cursor can become; files are those below `root`, and hidden by dots."""
+    """Completions of a line up to the cursor: slash commands, and files below `root` after @."""
     for slash in completions(typed):
         yield Completed(f"/{slash.name} ", len(typed), slash.meaning)
     word = typed.rsplit(maxsplit=1)[-1] if typed and not typed[-1].isspace() else ""
@@ -196,27 +192,27 @@ class Screen:
         await self._app.run_async(handle_sigint=False, set_exception_handler=False)
 
     def redraw(self) -> None:
-        """Draw again soon: something has changed."""
+        """Schedule a redraw."""
         self._app.invalidate()
 
     def end(self) -> None:
-        """Stop drawing."""
+        """End the event loop of the screen."""
         if self._app.is_running and self._app.future is not None and not self._app.future.done():
             self._app.exit()
 
     async def above(self, text: str) -> None:
-        """Write something above what changes, for good."""
+        """Write text to the scrollback, above the live area."""
         async with self._is_printing:
             await run_in_terminal(lambda: _write(self._app, text))
 
     async def aside(self, work: Callable[[], int]) -> int:
-        """Let something else have the terminal for a while; return what it returns."""
+        """Suspend the screen while a function uses the terminal; return its result."""
         async with self._is_printing:
             return await run_in_terminal(work, in_executor=True)
 
     @property
     def attended(self) -> Attended:
-        """Whose conversation it is."""
+        """The callbacks."""
         return self._attended
 
     def _drawn(self, _: Application[None]) -> None:
@@ -258,7 +254,7 @@ class Screen:
         )
 
     def _live(self) -> Fragments:
-        """What goes on, laid out once for each drawing, in which it is asked for several times."""
+        """The live lines, cached per redraw, because prompt_toolkit asks several times."""
         drawing = self._app.render_counter
         if self._shown[0] != drawing:
             size = self._app.output.get_size()
@@ -284,7 +280,7 @@ class Screen:
 
 
 class _Completer(Completer):
-    """Completes from commands and files."""
+    """Completer for slash commands and files."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -294,13 +290,13 @@ class _Completer(Completer):
         document: Document,
         complete_event: CompleteEvent,  # noqa: ARG002  # its interface
     ) -> Iterable[Completion]:
-        """Yield what the text before the cursor can become."""
+        """Yield completions of the text before the cursor."""
         for each in completed(document.text_before_cursor, self._root):
             yield Completion(each.text, -each.replaces, display_meta=each.meaning)
 
 
 def _prefix(line: int, wrapped: int) -> FormattedText:
-    """What stands before what is typed: a mark, and below it nothing."""
+    """The prompt mark of the first input line; blanks below it."""
     return FormattedText([("class:prompt", "  " if line or wrapped else "> ")])
 
 
@@ -310,7 +306,7 @@ def _write(app: Application[None], text: str) -> None:
 
 
 def _private(path: Path) -> Path:
-    """A file that only its owner reads: one types secrets, too."""
+    """History in a file with mode 0600: prompts may hold secrets."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
     return path

@@ -1,4 +1,4 @@
-"""What a person sees of a session: what is over, and what is still going on.
+"""The transcript of a session: finished blocks, and running items.
 
 What is over is a block, told once and never changed: it belongs to the scrollback, where nothing
 that dies can take it back. What goes on is redrawn as it grows.
@@ -68,13 +68,11 @@ from holdfast.terminal.error_view import trouble_of
 from holdfast.terminal.model import Block, Card, Note, Plan, Words, changed
 from holdfast.terminal.model import Prompted as PromptBlock
 
-# The prompts of a conversation that one can go back to, by what our own agent keeps of it.
-
 _decode: Final = msgspec.json.Decoder(AnyConversationRecord).decode
 
 
 class Earlier(NamedTuple):
-    """A prompt, what the conversation was before it, and whether that is still on its way."""
+    """A prompt, the history entry before it, and whether it is on the current branch."""
 
     text: str
     before: str  # the name of an entry; empty is the beginning
@@ -82,7 +80,7 @@ class Earlier(NamedTuple):
 
 
 class Branches:
-    """Grows by what an agent keeps; of what it cannot read, it knows nothing."""
+    """Collects branch points from the native agent's history records; ignores unreadable ones."""
 
     def __init__(self) -> None:
         self._parents: dict[str, str] = {}
@@ -107,7 +105,7 @@ class Branches:
                 pass
 
     def prompts(self) -> list[Earlier]:
-        """All prompts, the oldest first, those of other branches among them."""
+        """All prompts of all branches, the oldest first."""
         here = self._way()
         return [
             Earlier(text, self._parents[id], is_here=id in here)
@@ -128,7 +126,7 @@ class Branches:
 
 
 def prompt_lines(prompts: list[Earlier], *, width: int, most: int = 20) -> list[str]:
-    """The newest prompts with their numbers, a line each."""
+    """The newest prompts with their numbers, one line each."""
     lines: list[str] = []
     for number, each in list(enumerate(prompts, 1))[-most:]:
         text = " ".join(each.text.split())
@@ -144,13 +142,13 @@ HELPERS_MOST: Final = 20
 
 @dataclass(slots=True)
 class Live:
-    """The end of something that is still being said or printed."""
+    """The tail of streamed text."""
 
     sort: DeltaKind
     text: str = ""
 
     def add(self, text: str) -> None:
-        """Keep the end of it."""
+        """Append text and drop all but the tail."""
         self.text = (self.text + text)[-LIVE_MOST:]
 
 
@@ -159,7 +157,7 @@ _NOTHING: Final = WaitingSeen("")
 
 @dataclass(slots=True)
 class Transcript:
-    """Folds what is seen into blocks, and keeps what goes on meanwhile."""
+    """Folds events into finished blocks and tracks running items."""
 
     session: SessionState = field(default_factory=SessionState)
     live: dict[str, Live] = field(default_factory=dict[str, Live])
@@ -177,7 +175,7 @@ class Transcript:
     helpers: list[Card] = field(default_factory=list[Card])  # of the agent, that are done
 
     def take(self, seen: SupervisionEvent) -> list[Block]:
-        """Learn what happened; return what is over by it."""
+        """Apply an event; return the blocks that it finishes."""
         if isinstance(seen, RecordReceived | DeltasReceived):
             self.awaited = _NOTHING
         match seen:
@@ -207,11 +205,11 @@ class Transcript:
 
     @property
     def question(self) -> QuestionAsked | None:
-        """What the agent waits for first, if it does."""
+        """The oldest open question, or None."""
         return self.session.questions[0] if self.session.questions else None
 
     def agents(self) -> list[Card]:
-        """The helpers of the agent, those that are done first."""
+        """Subagents, finished ones first."""
         return [*self.helpers, *(card for card in self.cards.values() if card.tool == HELPER)]
 
     def _unkept(self, failure: dict[str, object] | None) -> list[Block]:
@@ -272,7 +270,7 @@ class Transcript:
                 yield from self._done(event)
 
     def _done(self, event: AnyEvent) -> Iterator[Block]:
-        """What a tool does, or has done."""
+        """The block of a tool call."""
         match event:
             case ToolStarted(item, tool, title):
                 self.cards[item] = Card(title, tool)
@@ -316,12 +314,12 @@ class Transcript:
 
 
 def words_of(prompted: PromptQueued) -> str:
-    """What the person said by a prompt; one without words asks only to make room."""
+    """The text of a prompt; an empty one is a request to compact the history."""
     return prompted.text or "/compact"
 
 
 def _note(record: AnyRecord) -> Iterator[Note]:
-    """What is only worth a line."""
+    """Events that are shown as a notice."""
     match record:
         case ToolsRepaired(items=items):
             count = f"{len(items)} step" + ("s were" if len(items) > 1 else " was")

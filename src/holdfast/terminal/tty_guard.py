@@ -17,12 +17,12 @@ from typing import Final
 _IN: Final = 0
 _OUT: Final = 1
 _PASSED_ON: Final = (signal.SIGTERM, signal.SIGHUP)
-# No paste or mouse marks, a cursor, no colour, the keys and the title of before.
+# Bracketed paste and mouse reporting off, cursor on, colours reset, previous key mode and title.
 RESET: Final = b"\x1b[?2004l\x1b[?1000l\x1b[?1006l\x1b[?1l\x1b>\x1b[?25h\x1b[0m\x1b[23;0t"
 
 
 def guarded(work: Callable[[], int]) -> int:
-    """Do work in a child, wait for it, and return its status as a shell would say it."""
+    """Run work in a child process, wait for it, and return its exit status (128 + signal)."""
     before = termios.tcgetattr(_IN)
     sys.stdout.flush()
     sys.stderr.flush()

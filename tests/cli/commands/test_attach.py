@@ -100,7 +100,7 @@ def test_who_interrupts_twice_leaves_a_turn_that_does_not_end(bench: Bench) -> N
         status, text = screen.end()
 
     assert status == 0
-    assert "The turn goes on." in text
+    assert "The turn continues." in text
 
 
 def test_who_leaves_in_the_middle_can_come_back(bench: Bench) -> None:

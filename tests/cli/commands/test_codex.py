@@ -120,7 +120,7 @@ def test_a_thread_that_cannot_be_continued_is_named(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 1
-    assert "Codex does not resume x: no rollout found." in done.stderr
+    assert "Codex cannot resume x: no rollout found." in done.stderr
     assert "CLI_THREAD_REFUSED" in done.stderr
 
 

@@ -29,7 +29,7 @@ def providers(bench: Bench, *words: str) -> list[tuple[object, object]]:
 
 def test_what_is_given_is_listed_until_it_is_withdrawn(bench: Bench) -> None:
     workbench = Workbench.at(bench.project, bench.settings.state)
-    assert bench.asked("consent").hint.startswith("Nothing of this project may go to a model")
+    assert bench.asked("consent").hint.startswith("No provider may see this project")
     assert not workbench.directory.exists(), "who only looks leaves nothing behind"
 
     assert providers(bench, "give", "openai/gpt-5", "--yes") == [("openai", True)]
@@ -41,7 +41,7 @@ def test_what_is_given_is_listed_until_it_is_withdrawn(bench: Bench) -> None:
     revoked = bench.asked("consent", "revoke", "openai")
 
     assert revoked.answer.startswith("codex  all  ")
-    assert revoked.hint.startswith("From now on nothing of this project goes to openai.")
+    assert revoked.hint.startswith("From now on nothing of this project is sent to openai.")
     with pytest.raises(ConsentRequired):
         require_provider_consent(workbench, "openai")
     require_provider_consent(workbench, "codex")

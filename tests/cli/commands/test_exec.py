@@ -89,7 +89,7 @@ def test_a_second_interrupt_leaves_it_running_and_says_how_to_come_back(home: Pa
         assert process.wait(timeout=60) == 130
         assert process.stderr is not None
         said = process.stderr.read()
-    attach = re.search(rb"Attach again: holdfast attach (\S+)\n", said)
+    attach = re.search(rb"Attach with: holdfast attach (\S+)\n", said)
     assert attach is not None, said
 
     again = ran("attach", attach[1].decode(), home=home, stdin=b"it\n")
@@ -150,7 +150,7 @@ def test_what_cannot_be_started_is_said(home: Path, command: str, status: int) -
 @pytest.mark.parametrize(
     ("words", "status", "code"),
     [
-        (("exec",), 2, b"say what to run"),
+        (("exec",), 2, b"Missing command: put it after --"),
         (("exec", "ls"), 2, b"holdfast exec -- ls"),
         (("exec", "--server", "ws://127.0.0.1:1", "--", "true"), 69, b"RPC_SOCKET_REFUSED"),
         (("exec", "--server", "nonsense", "--", "true"), 2, b""),

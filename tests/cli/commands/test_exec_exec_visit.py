@@ -115,7 +115,7 @@ def test_keys_leave_it_running_and_the_terminal_is_as_it_was(home: Path) -> None
         at.until(lambda shown: shown.count(b"hello") == 2)
         os.write(at.master, b"~.")
         assert at.process.wait(timeout=60) == 129
-        at.until(lambda shown: b"Attach again: holdfast attach cat-" in shown)
+        at.until(lambda shown: b"Attach with: holdfast attach cat-" in shown)
 
         assert termios.tcgetattr(at.slave) == before
 
