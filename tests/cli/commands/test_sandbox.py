@@ -275,7 +275,7 @@ def test_a_lesser_sandbox_is_announced_and_has_no_network(home: Path, project: P
         (["--net", "https://a.org/x", "--", "true"], "such as a.org"),
         (["--write", "/usr", "--", "true"], "belongs to the system"),
         (["--write", "nowhere", "--", "true"], "nowhere is not a directory"),
-        ([], "say what to run"),
+        ([], "Missing command: put it after --"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_word(
