@@ -333,7 +333,7 @@ EVERYTHING = {
 
 
 def is_resting(pid: int) -> bool:
-    return b"porter.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b"idle_listener.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 @pytest.mark.parametrize("way", ["tcp", "unix"])

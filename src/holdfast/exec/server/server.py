@@ -120,7 +120,7 @@ class ServerSettings:
     retention_bytes_max: int = BYTES_MAX
     end_processes: bool = False
     idle_exit: float | None = None
-    may_rest: bool = False  # the process is ours alone, and may be left to a porter
+    may_rest: bool = False  # the process is ours alone: the idle listener may replace it
     open_files: int | None = None  # that each process may have, if not as many as we
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     telemetry: Telemetry | None = None

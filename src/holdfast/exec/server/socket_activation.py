@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Self
 
-from holdfast.exec.server import idle_listener as porter
+from holdfast.exec.server import idle_listener
 
 _VARIABLE = "HOLDFAST_RESTED"
 
@@ -54,7 +54,7 @@ class IdleHandover:
         path = self.listener.getsockname() if self.listener.family == socket.AF_UNIX else ""
         words = [
             str(fd),
-            porter.FOR_EVER if self.seconds is None else str(self.seconds),
+            idle_listener.FOR_EVER if self.seconds is None else str(self.seconds),
             path,
             str(os.lstat(path).st_ino if path else 0),
             str(self.state) if self.is_private else "",
@@ -63,10 +63,10 @@ class IdleHandover:
         if self.open_files is not None:
             allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
             resource.setrlimit(resource.RLIMIT_NOFILE, (self.open_files, allowed))
-        signal.pthread_sigmask(signal.SIG_BLOCK, porter.ENDINGS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, idle_listener.ENDINGS)
         os.execve(
             sys.executable,
-            [sys.executable, "-I", "-S", porter.__file__, *words, *again],
+            [sys.executable, "-I", "-S", idle_listener.__file__, *words, *again],
             {**environment, _VARIABLE: left},
         )
 
