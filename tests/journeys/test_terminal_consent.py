@@ -67,7 +67,7 @@ def _withdraw(screen: PtyScreen) -> None:
     screen.sees("there  all  ")
     screen.shows(READY)
     screen.type("/consent revoke there\r")
-    screen.sees("nothing of this project goes to there")
+    screen.sees("nothing of this project is sent to there")
     screen.shows(READY)
 
 

@@ -41,7 +41,7 @@ def test_a_session_is_listed_read_ended_and_read_again(bench: Bench) -> None:
     assert page.endswith("Say hello\n")
 
     ended = bench.ran("sessions", "end")
-    assert b"has ended. What was said is kept; its draft had no changes" in ended.stderr
+    assert b"has ended. The conversation is kept; its draft had no changes" in ended.stderr
     eventually(lambda: not hosts_of(bench))
     assert b"was not running." in bench.ran("sessions", "end", listed["id"][-8:]).stderr
     assert sessions(bench)[0]["hosted"] is False
