@@ -149,7 +149,7 @@ class EditorTurn:
         self._stays.connect(self._session, tuple(agreed))
 
     async def cancel(self) -> None:
-        """Cancel the request, also while it waits for earlier ones."""
+        """Cancel the request, however far it is, and the earlier ones that it waits for."""
         self._is_cancelled = True
         if self._before is not None:
             await self._before.cancel()
@@ -239,7 +239,7 @@ class EditorTurn:
     async def _answer(
         self, call: schema.ToolCallUpdate, options: Sequence[schema.PermissionOption]
     ) -> str | None:
-        """The chosen option; None if the request was cancelled or the editor cannot ask.
+        """The chosen option; None if it was cancelled, is unknown, or the editor cannot ask.
 
         An answer that makes no sense counts as none: the question would stay open without end.
         """
@@ -254,7 +254,7 @@ class EditorTurn:
 
 
 async def tell(client: Client, session: str, updates: Updates, seen: SupervisionEvent) -> None:
-    """Send updates for an event; events without an ACP type become messages."""
+    """Send updates for an event; crashes and reconnections as extension notifications."""
     for update in updates.of(seen):
         await client.session_update(session, update)
     match seen:

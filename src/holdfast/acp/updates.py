@@ -84,7 +84,7 @@ def _read(lines: Sequence[str]) -> Iterator[Hunk]:
             is_new, path = lines[at] == "--- /dev/null", _path(lines[at : at + 2])
             at += 2
             continue
-        if lines[at].startswith("\\ "):  # \\ No newline at end of file
+        if lines[at].startswith("\\ "):  # git's mark for a missing newline at the end of a file
             at += 1
             continue
         sizes = _SIZES.match(lines[at])

@@ -105,7 +105,7 @@ def output(item: str, text: str, *, is_ok: bool, status: int | None = None) -> T
 
 @dataclass(slots=True)
 class _Telling:
-    """The reading position in a conversation."""
+    """Converter state: the current turn and its open tool calls."""
 
     turn: int = 0
     is_open: bool = False

@@ -118,7 +118,7 @@ class Meaning:
 
     @property
     def is_asked(self) -> bool:
-        """Whether an empty line retries after a failure."""
+        """Whether Enter executes an offer that asks the user something, such as for consent."""
         return self.trouble is not None and any(e.then for e in self.trouble.offers[:1])
 
     def choose(self, number: int) -> bool:

@@ -61,7 +61,7 @@ def _offer(action: Action, failure: Failure) -> Offer:
 
 
 def _filled(offer: Offer, failure: Failure) -> Offer:
-    """An offer with the placeholders filled from the failure; None if one is missing."""
+    """An offer with {provider} filled in; its line is empty if the failure names no provider."""
     if "{provider}" not in offer.line:
         return offer
     provider = str(failure.details.get("provider") or "")

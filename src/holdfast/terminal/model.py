@@ -71,11 +71,11 @@ class Trouble(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """An offer: its name, the line that executes it, and a note."""
+    """An offer: its label, the line that executes it, and the line that follows its success."""
 
     label: str
     line: str
-    then: str = ""  # a line for when that was done: the person is asked there, and may refuse
+    then: str = ""  # executed if `line` succeeded; `line` asks the user, who may refuse
 
 
 Block = Prompted | Words | Card | Plan | Note | Trouble

@@ -168,7 +168,7 @@ def _print_card(console: Console, card: Card, fold: int | None) -> None:
 
 
 def _left_out(lines: int, characters: int) -> str:
-    """The note about folded lines, and about characters that the journal has truncated.
+    """The note about folded lines, and about characters that were not stored.
 
     How many lines those characters were is not known, so the lines are no count of all.
     """

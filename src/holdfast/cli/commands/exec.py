@@ -205,7 +205,7 @@ def unnamed(request: Request) -> UsageWrong:
 
 
 async def reached(request: Request, server: ExecEndpoint) -> Transport:
-    """Open a connection to look up a process; raises ProcessMissing if no local server runs."""
+    """Open a connection to look up a process; raises ProcessUnknown if no local server runs."""
     try:
         return await server.dial_kept()
     except SocketRefused as refused:

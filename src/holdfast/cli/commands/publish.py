@@ -203,7 +203,7 @@ def _hunks(request: Request, project: Project) -> _Hunks:
 
 
 def _refused(found: Review) -> Failure | None:
-    """The review of a publication that will fail, so that it needs no confirmation."""
+    """The failure of a publication with conflicts; raised before asking for confirmation."""
     paths = [each.path for each in found.conflicts]
     return PublishedChanged(paths=tuple(map(str, paths))) if paths else None
 
