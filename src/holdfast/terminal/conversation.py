@@ -187,7 +187,7 @@ class Talk:
             self.tell(Note(problem, is_warning=True))
 
     def _put_aside(self) -> None:
-        """Save and clear the input when a question appears, so that it is not sent as the answer."""
+        """Save and clear the input when a question appears: it was not meant as the answer."""
         if self._screen.buffer.text and not self._put_by:
             self._put_by = self._screen.buffer.text
             self._screen.buffer.reset()
